@@ -1,0 +1,13 @@
+include(GoogleTest)
+find_package(GTest REQUIRED)
+# tenzro_test(NAME LABEL unit|kernels|sim|functional|... TIMEOUT seconds SOURCES ... DEPS modules...)
+# TENZRO_TEST_DATA is the path of tests/data.
+function(tenzro_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 T "" "LABEL;TIMEOUT" "SOURCES;DEPS;LINK")
+  add_executable(${name} ${T_SOURCES})
+  list(TRANSFORM T_DEPS PREPEND tenzro_)
+  target_link_libraries(${name} PRIVATE ${T_DEPS} ${T_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(${name} PRIVATE TENZRO_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+  gtest_discover_tests(${name} TEST_PREFIX "${T_LABEL}." PROPERTIES LABELS "${T_LABEL}" TIMEOUT ${T_TIMEOUT})
+endfunction()

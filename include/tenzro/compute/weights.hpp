@@ -1,0 +1,64 @@
+#pragma once
+/// \file
+/// What a backend is given to upload: views of encoded matrices and the parameters of the expert
+/// FFN.
+///
+/// A view owns nothing: the bytes must outlive the call that receives it, and no longer.
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "tenzro/tensor/block.hpp"
+
+namespace tenzro::compute {
+
+/// Row-major [rows, cols] as stored in a blob: `rows` encoded rows of `cols` elements each.
+/// Convention: y = x · Wᵀ, so rows are outputs and cols are inputs.
+struct MatrixView {
+  tensor::WeightType type = tensor::WeightType::f32;
+  std::uint32_t rows = 0;
+  std::uint32_t cols = 0;
+  std::span<const std::byte> bytes;
+
+  [[nodiscard]] std::span<const std::byte> row(std::uint32_t index) const {
+    const std::size_t stride = tensor::row_bytes(type, cols);
+    return bytes.subspan(index * stride, stride);
+  }
+};
+
+/// The activation between the two halves of an expert FFN; g = x·Wgᵀ (+ bias), u = x·Wuᵀ (+ bias).
+enum class Activation : std::uint8_t {
+  silu,          ///< g·σ(g) · u
+  silu_clamped,  ///< g' = min(g, limit), u' = clamp(u, ±limit); g'·σ(g') · u'         (DeepSeek V4)
+  swigluoai,  ///< g' = min(g, limit), u' = clamp(u, ±limit); (u' + 1)·g'·σ(alpha·g') (gpt-oss,
+              ///< MiniMax M3)
+  gelu_tanh,  ///< ½g(1 + tanh(√(2/π)(g + 0.044715 g³))) · u                         (Gemma 4)
+  relu2,      ///< max(u, 0)²; there is no gate projection                            (Nemotron)
+  situ,       ///< beta·tanh(g/beta)·σ(g) · linear_beta·tanh(u/linear_beta)           (Kimi K3)
+};
+
+struct FfnSpec {
+  Activation activation = Activation::silu;
+  float limit = 7.0F;         ///< silu_clamped (required there), swigluoai
+  float alpha = 1.702F;       ///< swigluoai
+  float beta = 4.0F;          ///< situ
+  float linear_beta = 25.0F;  ///< situ
+};
+
+/// One expert: gate, up [d_ff, d_model], down [d_model, d_ff]; biases f32, empty where absent.
+struct ExpertView {
+  FfnSpec spec;
+  std::optional<MatrixView> gate;  ///< absent exactly for relu2
+  MatrixView up;
+  MatrixView down;
+  std::span<const float> gate_bias;
+  std::span<const float> up_bias;
+  std::span<const float> down_bias;
+
+  [[nodiscard]] std::uint32_t d_model() const { return down.rows; }
+
+  [[nodiscard]] std::uint32_t d_ff() const { return down.cols; }
+};
+
+}  // namespace tenzro::compute

@@ -1,0 +1,48 @@
+#pragma once
+/// \file
+/// Expert blobs: one expert FFN as a safetensors file.
+///
+/// Tensors `gate_proj.weight`, `up_proj.weight` [d_ff, d_model], `down_proj.weight` [d_model, d_ff]
+/// (F32, F16 or BF16), or, quantised: dtype U8, one dimension of block bytes, with metadata
+/// `<name>.quant` = q8_0 | q4_k | q6_k (q4_k_m and q4_k_s read as q4_k) and `<name>.shape` =
+/// "rows,cols". Optional `gate_proj.bias`, `up_proj.bias`, `down_proj.bias` (float dtypes). Extra
+/// tensors are ignored. Metadata `tenzro.ffn` is a JSON object in a string: {activation, limit,
+/// alpha, beta, linear_beta}; absent means SwiGLU. With relu2 there is no gate_proj. Unknown keys
+/// and values are refused by name. Refused, naming tensor and row: non-finite weights or scales,
+/// Q8_0 values of -128. Error texts keep the literals clients match on: "tensor 'X' missing from
+/// blob", "tensor 'X' has shape …, expected …", "tensor 'X' has unsupported dtype … (want F32, F16,
+/// or BF16)", "quantized tensor 'X' is malformed: …", "safetensors parse error: …". Code: runtime.
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tenzro/base/result.hpp"
+#include "tenzro/compute/weights.hpp"
+
+namespace tenzro::wire {
+
+/// A parsed expert blob: `view` points into the blob's bytes (and into `biases`).
+struct ExpertBlob {
+  compute::ExpertView view;
+  /// Storage of the widened biases that `view` points to: gate, up, down.
+  std::vector<float> biases[3];
+  ExpertBlob() = default;
+  ExpertBlob(ExpertBlob&&) = default;
+  ExpertBlob& operator=(ExpertBlob&&) = default;
+  ExpertBlob(const ExpertBlob&) = delete;
+  ExpertBlob& operator=(const ExpertBlob&) = delete;
+  ~ExpertBlob() = default;
+};
+
+/// Checks everything, including every weight's finiteness: O(bytes).
+[[nodiscard]] Result<ExpertBlob> parse_expert_blob(std::span<const std::byte> blob);
+
+/// Coarsest quantisation present in the order q4_k < q6_k < q8_0; nothing when all are dense.
+[[nodiscard]] std::optional<tensor::WeightType> coarsest_quant(const compute::ExpertView& view);
+
+/// The same blob format, written. Deterministic bytes.
+[[nodiscard]] std::vector<std::byte> make_expert_blob(const compute::ExpertView& view);
+
+}  // namespace tenzro::wire
