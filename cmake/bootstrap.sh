@@ -8,14 +8,18 @@
 # Safe to repeat; what is there already is not done again. Packages (cmake/packages.txt) are installed
 # as root or through sudo, and apt is not called when nothing is missing.
 # TENZRO_JOBS=n bounds parallel work (default: cores, and 1.5 GiB of memory a job).
+# TENZRO_DEPS_CACHE=folder keeps what is fetched without being installed (default ~/.cache/tenzrod).
 # TENZRO_FUZZ_SECONDS=n is how long deep runs each fuzz target (default 30).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
+# Packages that are used without being installed; shared by every checkout of one user.
+export TENZRO_DEPS_CACHE=${TENZRO_DEPS_CACHE:-${HOME:+$HOME/.cache/tenzrod}}
+: "${TENZRO_DEPS_CACHE:=$root/build/packages}"
 
 say() { printf '\n== %s\n' "$*"; }
 die() { printf 'bootstrap: %s\n' "$1" >&2; exit "${2:-1}"; }
-usage() { sed -n '2,12s/^# \{0,1\}//p' "$root/cmake/bootstrap.sh" >&2; exit 2; }
+usage() { sed -n '2,13s/^# \{0,1\}//p' "$root/cmake/bootstrap.sh" >&2; exit 2; }
 
 # ---- packages -------------------------------------------------------------------------------------
 
@@ -30,13 +34,13 @@ wanted() {
 is_installed() {
   case $1 in
     -) false ;;
-    unpack:*) [ -e "build/packages/.${1#unpack:}" ] ;;
+    fetch:*) [ -e "$TENZRO_DEPS_CACHE/${1#fetch:}.deb" ] ;;
     *) [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ] ;;
   esac
 }
 
 is_available() {
-  [ "$1" = - ] || [ -n "$(apt-cache madison "${1#unpack:}" 2>/dev/null)" ]
+  [ "$1" = - ] || [ -n "$(apt-cache madison "${1#fetch:}" 2>/dev/null)" ]
 }
 
 as_root() {
@@ -47,20 +51,17 @@ apt() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -qq "$@" </dev/null
 }
 
-# Puts a package's files below build/packages/, and nothing into the system.
-unpack() {
+# Keeps a package's file in the cache, where cmake/Find*.cmake look for it; installs nothing.
+fetch() {
   local name=$1 work
   work=$(mktemp -d)
-  # As root, apt fetches as another user, who must be able to write here.
-  chmod 755 "$work"
   if ! (cd "$work" && apt-get -qq -o APT::Sandbox::User="$(id -un)" download "$name"); then
     rm -rf "$work"
-    die "cannot fetch the package $name"
+    die "cannot fetch the package $name" 3
   fi
-  mkdir -p build/packages
-  dpkg -x "$work"/*.deb build/packages
+  mkdir -p "$TENZRO_DEPS_CACHE"
+  mv "$work/$name"_*.deb "$TENZRO_DEPS_CACHE/$name.deb"
   rm -rf "$work"
-  touch "build/packages/.$name"
 }
 
 # The first of a line's alternatives for which a predicate holds.
@@ -76,7 +77,7 @@ install_packages() {
   command -v dpkg-query >/dev/null || { echo "bootstrap: no dpkg here: packages are up to you"; return 0; }
   # Lines ending in `-` that this system has no package for: not asked for again.
   local absent=build/.packages-absent
-  local line choice missing=() install=() unpack=()
+  local line choice missing=() install=() fetched=()
   while IFS= read -r line; do
     first_of is_installed "$line" >/dev/null || grep -qsxF "$line" "$absent" || missing+=("$line")
   done < <(wanted "$@")
@@ -94,7 +95,7 @@ install_packages() {
         echo "bootstrap: not to be had here, left out: ${line%|-}"
         echo "$line" >>"$absent"
         ;;
-      unpack:*) unpack+=("${choice#unpack:}") ;;
+      fetch:*) fetched+=("${choice#fetch:}") ;;
       *) install+=("$choice") ;;
     esac
   done
@@ -102,7 +103,7 @@ install_packages() {
     printf '%s\n' "${install[*]}"
     apt install -y --no-install-recommends "${install[@]}" >/dev/null || die "apt-get install failed" 3
   fi
-  for choice in "${unpack[@]}"; do unpack "$choice"; done
+  for choice in "${fetched[@]}"; do fetch "$choice"; done
 }
 
 # Foreign clients of tests/interop come from npm, where that folder says so.
