@@ -10,7 +10,7 @@
 ///    to strings.
 ///  - Offsets are contiguous from 0, cover the rest of the file exactly, and do not overlap.
 ///  - bytes == product(shape) * dtype size, checked against overflow. Zero-size tensors are legal.
-///  - At most kTensorsMax tensors, kDimensionsMax dimensions.
+///  - At most kTensorsMax tensors, kDimensionsMax dimensions, kMetadataEntriesMax metadata entries.
 ///  - An HTML page, a git LFS pointer and a short file are said to be that.
 /// Cost: header parse O(header); tensor bytes are never touched. Pure: bytes in, views out.
 #include <cstddef>
@@ -29,6 +29,7 @@ namespace tenzro::tensor {
 inline constexpr std::uint64_t kHeaderBytesMax = 100ULL << 20U;
 inline constexpr std::size_t kTensorsMax = 1'000'000;
 inline constexpr std::size_t kDimensionsMax = 8;
+inline constexpr std::size_t kMetadataEntriesMax = 65'536;
 
 struct TensorInfo {
   DType dtype = DType::f32;
@@ -58,7 +59,8 @@ struct SafetensorsHeader {
 /// Both steps over a whole file in memory.
 [[nodiscard]] Result<SafetensorsHeader> parse_safetensors(std::span<const std::byte> file);
 
-/// One tensor to be written; `data` must hold product(shape) * bytes_of(dtype) bytes.
+/// One tensor to be written; `data` must hold product(shape) * bytes_of(dtype) bytes. Names are
+/// UTF-8 and distinct.
 struct TensorToWrite {
   std::string name;
   DType dtype = DType::f32;

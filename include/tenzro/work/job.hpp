@@ -98,6 +98,8 @@ struct RunExperts {
   BufferRef input;  ///< [*, width] f32
   std::uint32_t width = 0;
   std::vector<Batch> batches;
+  /// What error texts call row r; empty: r itself.
+  std::vector<std::uint32_t> token_names;
 };
 
 struct ExpertOutput {
@@ -110,9 +112,10 @@ struct ExpertsResult {
   std::vector<ExpertOutput> outputs;
 };
 
-/// Weighted sum in (token, slot) order, however the outputs arrived; see forward/combine.hpp.
+/// Weighted sum in (token, slot) order, however the outputs arrived; see work/bodies.hpp.
 struct Combine {
   std::shared_ptr<const Gate> gate;
+  LayerIndex layer = 0;  ///< for error texts
   compute::Profile profile = compute::Profile::exact;
   routing::Routed routed;
   std::uint32_t d_model = 0;
@@ -291,11 +294,6 @@ struct Store {
   JobId id{};
   StoreOp op;
 };
-
-/// What the cores `holder`, `forward` and `prepare` put out; `node` forwards them to its own
-/// outbox.
-using Action = std::variant<Run, Store>;
-using Outbox = std::vector<Action>;
 
 /// Hands out JobIds; one a node.
 class JobIds {
