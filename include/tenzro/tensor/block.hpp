@@ -9,6 +9,7 @@
 ///  - Decoding is exact: each element is the f32 value of the format's formula, in ggml's order of
 ///  operations.
 ///  - A row never shares a block with the next row: `cols` must divide by `block_elements(type)`.
+///  - A block with a non-finite element encodes to a NaN scale: `find_defect` sees what was lost.
 /// Formats: Q8_0 34 bytes/32 (f16 d, i8 q[32]); Q4_K 144/256 (f16 d, f16 dmin, 12 packed 6-bit
 /// scales and mins, 4-bit q[256]); Q6_K 210/256 (ql[128], qh[64], i8 scales[16], f16 d). Numbers of
 /// the enum are GGUF type ids; receipts carry them.

@@ -1,0 +1,1 @@
+#include "tenzro/tensor/dtype.hpp"
