@@ -152,15 +152,17 @@ step() {
 }
 
 fuzz_longer() {
-  local program name seconds=${TENZRO_FUZZ_SECONDS:-30}
-  for program in build/fuzz/bin/fuzz_*; do
-    [ -x "$program" ] || continue
-    name=${program##*/fuzz_}
+  local source name corpus seconds=${TENZRO_FUZZ_SECONDS:-30}
+  for source in tests/fuzz/*.cpp; do
+    name=$(basename "$source" .cpp)
+    [ "$name" != replay_main ] || continue
     say "fuzzing $name for $seconds s"
-    mkdir -p "build/fuzz/found/$name" "tests/fuzz/corpus/$name"
-    step "fuzz $name" "$program" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -verbosity=0 \
-      -print_final_stats=1 -artifact_prefix="build/fuzz/found/$name-" "build/fuzz/found/$name" \
-      "tests/fuzz/corpus/$name"
+    mkdir -p "build/fuzz/found/$name"
+    corpus=tests/fuzz/corpus/$name
+    [ -d "$corpus" ] || corpus=
+    step "fuzz $name" "build/fuzz/bin/fuzz_$name" -max_total_time="$seconds" -timeout=20 \
+      -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
+      -artifact_prefix="build/fuzz/found/$name-" "build/fuzz/found/$name" ${corpus:+"$corpus"}
   done
 }
 
