@@ -39,12 +39,14 @@ class NodeShell {
   RequestId call(rpc::Call call, Done done);
   void cancel(RequestId request);
 
+  /// A store operation of the node is over. The loop's thread.
+  void on_stored(JobId id, const work::StoreResult& result);
+
   [[nodiscard]] node::Node& node() { return node_; }
 
  private:
   void apply(node::Outbox actions);
   void run(node::Run run);
-  void store(node::Store store);
   void rearm();
 
   Workshop workshop_;
