@@ -20,7 +20,7 @@
 #include <variant>
 #include <vector>
 
-#include <tl/expected.hpp>
+#include "tenzro/base/result.hpp"
 
 namespace tenzro::wire {
 

@@ -17,7 +17,7 @@
 #include "tenzro/base/ids.hpp"
 #include "tenzro/base/result.hpp"
 #include "tenzro/compute/backend.hpp"
-#include "tenzro/routing/router.hpp"
+#include "tenzro/routing/routed.hpp"
 #include "tenzro/tensor/dtype.hpp"
 #include "tenzro/work/gate.hpp"
 
@@ -45,6 +45,8 @@ struct ExpertFacts {
 
   /// True where every projection is block-quantised (the Q8_0 carrier then loses nothing).
   [[nodiscard]] bool is_quantized() const;
+  /// Coarsest type present in the order q4_k, q6_k, q8_0; nothing where all are dense.
+  [[nodiscard]] std::optional<tensor::WeightType> coarsest_quant() const;
 };
 
 struct AdmittedExpert {

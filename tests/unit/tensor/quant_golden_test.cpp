@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tenzro/tensor/block.hpp"
+
 #include "unit/tensor/golden_file.hpp"
 
 namespace tenzro::tensor {
@@ -78,7 +79,8 @@ TEST_P(QuantGolden, DefectsAreFoundExactlyWhereDecodedValuesAreNotFinite) {
   for (const std::string& name : cases()) {
     const GoldenArray& row = rows().at(name + "/" + GetParam().name + "/q");
     const auto y = rows().at(name + "/" + GetParam().name + "/y").as<float>();
-    const bool is_finite = std::all_of(y.begin(), y.end(), [](float v) { return std::isfinite(v); });
+    const bool is_finite =
+        std::all_of(y.begin(), y.end(), [](float v) { return std::isfinite(v); });
     const auto defect = find_defect(GetParam().type, row.bytes);
     EXPECT_EQ(defect.has_value(), !is_finite) << name;
     if (defect) {
@@ -99,8 +101,8 @@ TEST_P(QuantGolden, ReferenceDotEqualsTheDoublePrecisionDot) {
     const std::size_t cols = x.size() / rows;
     for (std::size_t token = 0; token < rows; ++token) {
       for (std::size_t row = 0; row < rows; ++row) {
-        const auto encoded = std::span(weights.bytes)
-                                 .subspan(row * row_bytes(type, cols), row_bytes(type, cols));
+        const auto encoded =
+            std::span(weights.bytes).subspan(row * row_bytes(type, cols), row_bytes(type, cols));
         const auto activations = std::span(x).subspan(token * cols, cols);
         // The products are exact in double; only the order of the sums differs, and sums of at
         // most 7168 terms below 1 in magnitude differ by far less than this.
@@ -130,8 +132,8 @@ TEST_P(QuantGolden, DotOfQuantisedActivationsStaysWithinTheReferenceKernelsError
     const std::size_t rows = weights.shape.at(0);
     const std::size_t cols = x.size() / rows;
     for (std::size_t i = 0; i < exact.size(); ++i) {
-      const auto encoded = std::span(weights.bytes)
-                               .subspan(i % rows * row_bytes(type, cols), row_bytes(type, cols));
+      const auto encoded =
+          std::span(weights.bytes).subspan(i % rows * row_bytes(type, cols), row_bytes(type, cols));
       const double got =
           dot_reference(type, encoded, std::span(rounded).subspan(i / rows * cols, cols));
       EXPECT_NEAR(got, exact[i], 1e-12) << length << " " << i;

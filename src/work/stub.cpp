@@ -1,0 +1,1 @@
+namespace tenzro::work { int stub(); int stub() { return 0; } }
