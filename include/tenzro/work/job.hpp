@@ -17,7 +17,7 @@
 #include "tenzro/base/ids.hpp"
 #include "tenzro/base/result.hpp"
 #include "tenzro/compute/backend.hpp"
-#include "tenzro/routing/router.hpp"
+#include "tenzro/routing/routed.hpp"
 #include "tenzro/tensor/dtype.hpp"
 #include "tenzro/work/gate.hpp"
 
@@ -45,6 +45,8 @@ struct ExpertFacts {
 
   /// True where every projection is block-quantised (the Q8_0 carrier then loses nothing).
   [[nodiscard]] bool is_quantized() const;
+  /// Coarsest type present in the order q4_k, q6_k, q8_0; nothing where all are dense.
+  [[nodiscard]] std::optional<tensor::WeightType> coarsest_quant() const;
 };
 
 struct AdmittedExpert {
@@ -98,6 +100,8 @@ struct RunExperts {
   BufferRef input;  ///< [*, width] f32
   std::uint32_t width = 0;
   std::vector<Batch> batches;
+  /// What error texts call row r; empty: r itself.
+  std::vector<std::uint32_t> token_names;
 };
 
 struct ExpertOutput {
@@ -110,9 +114,10 @@ struct ExpertsResult {
   std::vector<ExpertOutput> outputs;
 };
 
-/// Weighted sum in (token, slot) order, however the outputs arrived; see forward/combine.hpp.
+/// Weighted sum in (token, slot) order, however the outputs arrived; see work/bodies.hpp.
 struct Combine {
   std::shared_ptr<const Gate> gate;
+  LayerIndex layer = 0;  ///< for error texts
   compute::Profile profile = compute::Profile::exact;
   routing::Routed routed;
   std::uint32_t d_model = 0;
@@ -291,11 +296,6 @@ struct Store {
   JobId id{};
   StoreOp op;
 };
-
-/// What the cores `holder`, `forward` and `prepare` put out; `node` forwards them to its own
-/// outbox.
-using Action = std::variant<Run, Store>;
-using Outbox = std::vector<Action>;
 
 /// Hands out JobIds; one a node.
 class JobIds {

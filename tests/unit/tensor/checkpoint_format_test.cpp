@@ -173,9 +173,9 @@ TEST(CheckpointFormat, EveryE4M3AndE8M0CodeEqualsItsGoldenTable) {
     if (std::isnan(e4m3[code])) {
       EXPECT_TRUE(std::isnan(f8_e4m3_to_f32(code)) && std::isnan(decoded[code])) << int{code};
     } else {
-      EXPECT_EQ(test::bits_of({{f8_e4m3_to_f32(code), decoded[code]}}),
-                test::bits_of({{e4m3[code], e4m3[code]}}))
-          << int{code};
+      const std::vector<float> got{f8_e4m3_to_f32(code), decoded[code]};
+      const std::vector<float> want(2, e4m3[code]);
+      EXPECT_EQ(test::bits_of(got), test::bits_of(want)) << int{code};
     }
     const float power = f8_e8m0_to_f32(code);
     if (code == 0xFF) {
