@@ -1,5 +1,7 @@
 #include "node_shell.hpp"
 
+#include <utility>
+
 #include <spdlog/spdlog.h>
 
 #include "tenzro/node/run_job.hpp"
@@ -44,7 +46,7 @@ void NodeShell::apply(node::Outbox actions) {
     } else if (auto* job = std::get_if<node::Run>(&action)) {
       run(std::move(*job));
     } else if (auto* operation = std::get_if<node::Store>(&action)) {
-      store(std::move(*operation));
+      workshop_.store.submit(operation->id, std::move(operation->op));
     } else {
       spdlog::warn("{}", std::get<node::Notice>(action).text);
     }
@@ -62,26 +64,19 @@ void NodeShell::run(node::Run run) {
       apply(std::move(out));
     });
   };
-  const auto priority = node::is_short(run.job) ? exec::Priority::short_job : exec::Priority::compute;
+  const auto priority =
+      node::is_short(run.job) ? exec::Priority::short_job : exec::Priority::compute;
   auto job = std::make_shared<const work::Job>(std::move(run.job));
-  const bool taken = workshop_.pool.submit(
-      priority, [deliver, job, context = workshop_.jobs] { deliver(node::run_job(*job, context)); });
+  const bool taken = workshop_.pool.submit(priority, [deliver, job, context = workshop_.jobs] {
+    deliver(node::run_job(*job, context));
+  });
   if (!taken) deliver(fail(ErrorCode::busy, "", "busy: the compute queue is full"));
 }
 
-void NodeShell::store(node::Store store) {
-  const auto deliver = [this, alive = alive_](JobId id, work::StoreResult result) {
-    workshop_.loop.post([this, alive, id, result = std::move(result)] {
-      if (!*alive) return;
-      node::Outbox out;
-      node_.on_store_done(workshop_.loop.now(), id, result, out);
-      apply(std::move(out));
-    });
-  };
-  const JobId id = store.id;
-  if (!workshop_.store.submit(id, std::move(store.op), deliver)) {
-    deliver(id, fail(ErrorCode::busy, "", "busy: the store queue is full"));
-  }
+void NodeShell::on_stored(JobId id, const work::StoreResult& result) {
+  node::Outbox out;
+  node_.on_store_done(workshop_.loop.now(), id, result, out);
+  apply(std::move(out));
 }
 
 void NodeShell::rearm() {

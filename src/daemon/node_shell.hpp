@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Runs a Node: turns its actions into pool jobs, store operations and replies, and their results into events.
+/// Runs a Node: turns its actions into pool jobs, store operations and replies, and their results
+/// into events.
 ///
 /// Translates and does nothing else. Thread: the loop's; results come back by post.
 #include <functional>
@@ -39,12 +40,14 @@ class NodeShell {
   RequestId call(rpc::Call call, Done done);
   void cancel(RequestId request);
 
+  /// A store operation of the node is over. The loop's thread.
+  void on_stored(JobId id, const work::StoreResult& result);
+
   [[nodiscard]] node::Node& node() { return node_; }
 
  private:
   void apply(node::Outbox actions);
   void run(node::Run run);
-  void store(node::Store store);
   void rearm();
 
   Workshop workshop_;

@@ -48,7 +48,7 @@ struct CpuOptions {
 /// Error: infrastructure, where the forced ISA is not available here.
 [[nodiscard]] Result<std::unique_ptr<compute::Backend>> make_cpu_backend(const CpuOptions& options);
 
-/// Vector codecs for base64 (null functions for scalar). Requires is_available(isa).
+/// The fastest base64 codec that `isa` allows. Requires is_available(isa).
 [[nodiscard]] Base64Kernels base64_kernels(Isa isa);
 
 }  // namespace tenzro::kernels
