@@ -198,8 +198,19 @@ struct BuiltExpertBlob {
   tensor::WeightType down_type = tensor::WeightType::f32;
 };
 
+/// Build a gate blob; `bias` has one row. The body is prepare::build_gate_blob.
+struct BuildGateBlob {
+  wire::RouterSpec spec;
+  SourceMatrix weight;
+  std::optional<SourceMatrix> bias;
+};
+
+struct BuiltGateBlob {
+  BufferRef blob;
+};
+
 using Job = std::variant<AdmitExpert, AdmitGate, RunGate, RunExperts, Combine, SignReceipt,
-                         BuildExpertBlob>;
+                         ScanIndex, ScanHeader, BuildExpertBlob, BuildGateBlob>;
 using JobOutput =
     std::variant<AdmittedExpert, AdmittedGate, GateResult, ExpertsResult, CombineResult,
                  SignedReceipt, ScannedIndex, ScannedHeader, BuiltExpertBlob, BuiltGateBlob>;
