@@ -1,0 +1,82 @@
+#pragma once
+/// \file
+/// The shard view: who holds which expert, as declared, one entry a (provider, expert).
+///
+/// Rules
+///  - A provider is known once its facts were set; a declaration of an unknown provider is ignored.
+///  - Declaring again replaces; a removed provider takes its declarations with it.
+///  - Answers come in one order, equal on every node: warm before cold, GPU before CPU, higher rate, lower address.
+/// Bounds: `providers_max`, `holdings_max`; beyond them new ones are refused. Cost: O(log n) a change, O(replicas) a lookup.
+/// Thread: the owner's only. Pure.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tenzro/base/ids.hpp"
+
+namespace tenzro::shards {
+
+/// What a node declares itself to be; a provider may have several.
+enum class Role : std::uint8_t { replica, router, expert_holder, prefill_decode, prefill, decode, pipeline_stage };
+
+struct Provider {
+  ProviderAddress address{};
+  std::optional<std::string> endpoint_id;
+  std::optional<std::string> http_endpoint;
+  std::set<Role> roles;
+  bool has_gpu = false;
+  /// Measured tokens a second, stamped on each of its holdings.
+  std::uint32_t committed_tps = 0;
+};
+
+struct Holding {
+  bool is_warm = true;
+  std::optional<std::string> blob_uri;
+};
+
+/// One candidate for an expert.
+struct Candidate {
+  const Provider* provider = nullptr;
+  const Holding* holding = nullptr;
+};
+
+struct Options {
+  std::size_t providers_max = 10'000;
+  std::size_t holdings_max = 4'000'000;
+};
+
+class View {
+ public:
+  explicit View(const Options& options) : options_(options) {}
+
+  void set_provider(const Provider& provider);
+  void set_rate(const ProviderAddress& address, std::uint32_t committed_tps);
+  void remove_provider(const ProviderAddress& address);
+  void declare(const ProviderAddress& address, const ExpertKey& key, Holding holding);
+  void withdraw(const ProviderAddress& address, const ExpertKey& key);
+
+  /// Candidates in the order of the rules above.
+  [[nodiscard]] std::vector<Candidate> candidates(const ExpertKey& key) const;
+
+  using Slot = std::pair<LayerIndex, ExpertIndex>;
+  /// Every declared expert of a model with its candidates, in (layer, expert) order.
+  [[nodiscard]] std::vector<std::pair<Slot, std::vector<Candidate>>> model(const ModelId& model) const;
+  [[nodiscard]] std::uint32_t count_role(Role role) const;
+  [[nodiscard]] const std::map<ProviderAddress, Provider>& providers() const { return providers_; }
+
+ private:
+  using Holders = std::map<ProviderAddress, Holding>;
+
+  [[nodiscard]] std::vector<Candidate> rank(const Holders& holders) const;
+
+  Options options_;
+  std::map<ProviderAddress, Provider> providers_;
+  std::map<ModelId, std::map<Slot, Holders>> models_;
+  std::size_t holdings_ = 0;
+};
+
+}  // namespace tenzro::shards

@@ -1,0 +1,329 @@
+#pragma once
+/// \file
+/// Work that a core asks for: compute jobs (run by `exec`) and store operations (run by `store`),
+/// with their results.
+///
+/// A job is a value: everything it needs is inside it, tensors as BufferRefs, weights as shared
+/// handles. Bodies are pure functions (`node::run_job`), so the simulator runs the same ones. A
+/// result carries the JobId it answers; a core that no longer wants it ignores it.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tenzro/base/buffer.hpp"
+#include "tenzro/base/ids.hpp"
+#include "tenzro/base/result.hpp"
+#include "tenzro/compute/backend.hpp"
+#include "tenzro/routing/routed.hpp"
+#include "tenzro/tensor/dtype.hpp"
+#include "tenzro/tensor/safetensors.hpp"
+#include "tenzro/wire/gate_blob.hpp"
+#include "tenzro/work/gate.hpp"
+
+namespace tenzro::work {
+
+// ---- compute jobs
+// -------------------------------------------------------------------------------------------------
+
+/// Parse, check, hash and upload an expert blob.
+struct AdmitExpert {
+  BufferRef blob;
+  /// Where present the blob's BLAKE3 must equal it, else the job fails with code io ("hash
+  /// mismatch").
+  std::optional<BlobHash> expected_hash;
+};
+
+struct ExpertFacts {
+  std::uint32_t d_model = 0;
+  std::uint32_t d_ff = 0;
+  std::optional<tensor::WeightType> gate_type;  ///< absent for two-matrix experts
+  tensor::WeightType up_type = tensor::WeightType::f32;
+  tensor::WeightType down_type = tensor::WeightType::f32;
+  /// Bytes the resident form really holds.
+  std::uint64_t resident_bytes = 0;
+
+  /// True where every projection is block-quantised (the Q8_0 carrier then loses nothing).
+  [[nodiscard]] bool is_quantized() const;
+  /// Coarsest type present in the order q4_k, q6_k, q8_0; nothing where all are dense.
+  [[nodiscard]] std::optional<tensor::WeightType> coarsest_quant() const;
+};
+
+struct AdmittedExpert {
+  std::shared_ptr<const compute::ResidentExpert> resident;
+  ExpertFacts facts;
+  BlobHash hash{};
+};
+
+struct AdmitGate {
+  BufferRef blob;
+  std::optional<BlobHash> expected_hash;
+};
+
+struct AdmittedGate {
+  std::shared_ptr<const Gate> gate;
+  BlobHash hash{};
+};
+
+/// Gate a batch: logits, slots and weights; and the rows the experts will see, where the layer is
+/// latent.
+struct RunGate {
+  std::shared_ptr<const Gate> gate;
+  compute::Profile profile = compute::Profile::exact;
+  std::uint32_t tokens = 0;
+  BufferRef hidden;         ///< [tokens, d_model] f32
+  BufferRef router_hidden;  ///< the same shape, or empty: the router reads `hidden`
+  std::uint32_t top_k = 0;
+  std::vector<std::int64_t> token_ids;
+  /// Also compute the latent projection of `hidden` for the experts.
+  bool wants_expert_input = false;
+};
+
+struct GateResult {
+  routing::Routed routed;
+  /// [tokens, expert_width] f32: `hidden` itself where the layer is not latent. Empty unless asked
+  /// for.
+  BufferRef expert_input;
+};
+
+/// Run experts over rows of one input. Fails (runtime) where an output is not finite.
+struct RunExperts {
+  struct Batch {
+    ExpertIndex expert = 0;
+    std::shared_ptr<const compute::ResidentExpert> resident;
+    std::vector<std::uint32_t> rows;  ///< indices into `input`; may repeat
+  };
+
+  compute::Profile profile = compute::Profile::exact;
+  /// Round the input rows to Q8_0 and back first (carrier q8).
+  bool round_to_q8 = false;
+  BufferRef input;  ///< [*, width] f32
+  std::uint32_t width = 0;
+  std::vector<Batch> batches;
+  /// What error texts call row r; empty: r itself.
+  std::vector<std::uint32_t> token_names;
+};
+
+struct ExpertOutput {
+  ExpertIndex expert = 0;
+  std::vector<std::uint32_t> rows;
+  BufferRef values;  ///< [rows.size(), width] f32
+};
+
+struct ExpertsResult {
+  std::vector<ExpertOutput> outputs;
+};
+
+/// Weighted sum in (token, slot) order, however the outputs arrived; see work/bodies.hpp.
+struct Combine {
+  std::shared_ptr<const Gate> gate;
+  LayerIndex layer = 0;  ///< for error texts
+  compute::Profile profile = compute::Profile::exact;
+  routing::Routed routed;
+  std::uint32_t d_model = 0;
+  std::vector<ExpertOutput> outputs;
+  /// Scale the routed slots of a token that lacks some by total / arrived weight (allow_partial).
+  bool allow_partial = false;
+  double min_kept_mass = 0.5;
+};
+
+struct CombineResult {
+  BufferRef outputs;  ///< [tokens, d_model] f32
+};
+
+/// Commit to the outputs of one executed batch and sign it (receipt v1).
+struct SignReceipt {
+  ExpertKey key;
+  std::vector<std::uint32_t> token_indices;
+  bool is_q8 = false;
+  BufferRef carrier;
+  std::uint32_t d_model = 0;
+  BufferRef outputs;
+};
+
+struct SignedReceipt {
+  std::string receipt_json;
+};
+
+/// Which file of a sharded checkpoint holds each tensor whose name starts with `prefix`.
+struct ScanIndex {
+  BufferRef json;  ///< model.safetensors.index.json
+  std::string prefix;
+};
+
+struct ScannedIndex {
+  std::map<std::string, std::string, std::less<>> files;
+};
+
+/// The tensors of a safetensors header whose names start with `prefix`.
+struct ScanHeader {
+  BufferRef json;  ///< without the eight length bytes
+  std::uint64_t file_bytes = 0;
+  std::string prefix;
+};
+
+struct ScannedHeader {
+  std::map<std::string, tensor::TensorInfo, std::less<>> tensors;
+};
+
+/// Source bytes of one matrix, row-major: F32, F16 or BF16.
+struct SourceMatrix {
+  std::string tensor;  ///< checkpoint name, for messages
+  tensor::DType dtype = tensor::DType::bf16;
+  std::uint32_t rows = 0;
+  std::uint32_t cols = 0;
+  BufferRef bytes;
+};
+
+/// Build one expert blob: quantise, write. The body is prepare::build_expert_blob.
+struct BuildExpertBlob {
+  compute::FfnSpec spec;
+  std::optional<SourceMatrix> gate;
+  SourceMatrix up;
+  SourceMatrix down;
+  std::optional<tensor::WeightType> gate_quant;
+  std::optional<tensor::WeightType> up_quant;
+  std::optional<tensor::WeightType> down_quant;
+  /// Refuse a projection whose rows do not divide by the block instead of falling back to Q8_0.
+  bool strict = false;
+};
+
+struct BuiltExpertBlob {
+  BufferRef blob;
+  std::optional<tensor::WeightType> gate_type;
+  tensor::WeightType up_type = tensor::WeightType::f32;
+  tensor::WeightType down_type = tensor::WeightType::f32;
+};
+
+/// Build a gate blob; `bias` has one row. The body is prepare::build_gate_blob.
+struct BuildGateBlob {
+  wire::RouterSpec spec;
+  SourceMatrix weight;
+  std::optional<SourceMatrix> bias;
+};
+
+struct BuiltGateBlob {
+  BufferRef blob;
+};
+
+using Job = std::variant<AdmitExpert, AdmitGate, RunGate, RunExperts, Combine, SignReceipt,
+                         ScanIndex, ScanHeader, BuildExpertBlob, BuildGateBlob>;
+using JobOutput =
+    std::variant<AdmittedExpert, AdmittedGate, GateResult, ExpertsResult, CombineResult,
+                 SignedReceipt, ScannedIndex, ScannedHeader, BuiltExpertBlob, BuiltGateBlob>;
+using JobResult = Result<JobOutput>;
+
+// ---- store operations
+// ---------------------------------------------------------------------------------------------
+
+/// What the store remembers of one loaded expert or gate.
+struct HoldingRow {
+  LayerKey layer;
+  std::optional<ExpertIndex> expert;  ///< absent for a gate
+  BlobHash hash{};
+  /// The URI this holding declares; absent for inline loads.
+  std::optional<std::string> source_uri;
+  ExpertFacts facts;  ///< experts
+  std::uint32_t gate_experts = 0;
+  std::uint32_t gate_d_model = 0;
+  std::uint64_t gate_bytes = 0;
+};
+
+/// Blob bytes and row become durable together (temp file, fsync, rename; then the index), replacing
+/// the key's row.
+struct SaveHolding {
+  HoldingRow row;
+  BufferRef blob;  ///< empty where the store already has row.hash
+};
+
+/// Removes the row, and its blob unless another row or a publication needs it.
+struct RemoveHolding {
+  LayerKey layer;
+  std::optional<ExpertIndex> expert;
+};
+
+/// Stores bytes for others to fetch (publish, prepare): kept until unpublished.
+struct PublishBlob {
+  BufferRef bytes;
+};
+
+/// A whole blob, or `not_found`.
+struct ReadBlob {
+  BlobHash hash{};
+};
+
+/// Moves a blob that failed its check out of the way and forgets it.
+struct QuarantineBlob {
+  BlobHash hash{};
+};
+
+/// Bytes [offset, offset + length) of `file` below the directory `root`. `file` may not leave
+/// `root`.
+struct ReadSource {
+  std::string root;
+  std::string file;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  /// Fewer bytes than asked for are an error unless this is set (then: what there is).
+  bool allow_short = false;
+};
+
+/// Size of a source file, and whether it is there.
+struct StatSource {
+  std::string root;
+  std::string file;
+};
+
+using StoreOp = std::variant<SaveHolding, RemoveHolding, PublishBlob, ReadBlob, QuarantineBlob,
+                             ReadSource, StatSource>;
+
+struct Saved {};
+
+struct Removed {
+  bool existed = false;
+};
+
+struct Published {
+  BlobHash hash{};
+  std::uint64_t size_bytes = 0;
+};
+
+struct ReadBytes {
+  BufferRef bytes;
+};
+
+struct SourceStat {
+  bool exists = false;
+  bool is_directory = false;
+  std::uint64_t size_bytes = 0;
+};
+
+using StoreOutput = std::variant<Saved, Removed, Published, ReadBytes, SourceStat>;
+using StoreResult = Result<StoreOutput>;
+
+// ---- actions
+// ------------------------------------------------------------------------------------------------------
+
+struct Run {
+  JobId id{};
+  Job job;
+};
+
+struct Store {
+  JobId id{};
+  StoreOp op;
+};
+
+/// Hands out JobIds; one a node.
+class JobIds {
+ public:
+  [[nodiscard]] JobId next() { return JobId{++last_}; }
+
+ private:
+  std::uint64_t last_ = 0;
+};
+
+}  // namespace tenzro::work

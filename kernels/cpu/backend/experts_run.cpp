@@ -1,0 +1,234 @@
+#include "kernels/cpu/backend/experts_run.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "tenzro/base/assert.hpp"
+
+namespace tenzro::kernels {
+namespace {
+
+// Rows of a piece: enough that weights coming from memory are used many times, few enough that the
+// rows' activations share the L2 cache (1 MiB on the machines this was measured on) with the panels
+// they meet.
+constexpr std::size_t kPieceRowsMin = 32;
+constexpr std::size_t kPieceRowsMax = 128;
+constexpr std::size_t kPieceActivationBytes = std::size_t{400} << 10U;
+
+const PackedExpert& packed(const compute::ExpertBatch& batch) {
+  return static_cast<const PackedExpert&>(*batch.expert);
+}
+
+bool wants_quantized_input(const PackedExpert& expert) {
+  return tensor::is_quantized(expert.up.type) ||
+         (expert.gate && tensor::is_quantized(expert.gate->type));
+}
+
+std::size_t piece_rows(std::size_t row_bytes) {
+  return std::clamp(kPieceActivationBytes / row_bytes / kRowTile * kRowTile, kPieceRowsMin,
+                    kPieceRowsMax);
+}
+
+TzActivationKind kind_of(compute::Activation activation) {
+  return static_cast<TzActivationKind>(activation);
+}
+
+static_assert(static_cast<int>(compute::Activation::silu) == kTzSilu);
+static_assert(static_cast<int>(compute::Activation::silu_clamped) == kTzSiluClamped);
+static_assert(static_cast<int>(compute::Activation::swigluoai) == kTzSwigluOai);
+static_assert(static_cast<int>(compute::Activation::gelu_tanh) == kTzGeluTanh);
+static_assert(static_cast<int>(compute::Activation::relu2) == kTzRelu2);
+static_assert(static_cast<int>(compute::Activation::situ) == kTzSitu);
+
+}  // namespace
+
+ExpertsRun::ExpertsRun(const KernelSet& kernels, const compute::ExpertsJob& job,
+                       compute::Executor& executor, std::size_t scratch_bytes_max)
+    : multiplier_(kernels),
+      job_(&job),
+      executor_(&executor),
+      scratch_bytes_max_(scratch_bytes_max) {
+  for (const compute::ExpertBatch& batch : job.batches) {
+    TENZRO_ASSERT(packed(batch).d_model() == job.d_model);
+    for (const std::uint32_t row : batch.rows) TENZRO_ASSERT(row < job.input_rows);
+  }
+}
+
+void ExpertsRun::run() {
+  quantize_input();
+  make_pieces();
+  std::size_t begin = 0;
+  while (begin < pieces_.size()) {
+    std::size_t bytes = 0;
+    std::size_t end = begin;
+    for (; end < pieces_.size(); ++end) {
+      const std::size_t piece_bytes = pieces_[end].count * hidden_row_bytes(*pieces_[end].expert);
+      if (end > begin && bytes + piece_bytes > scratch_bytes_max_) break;
+      pieces_[end].hidden_at = bytes;
+      bytes += piece_bytes;
+    }
+    // Later waves are rarely larger than the first, which took all it could.
+    hidden_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    run_wave(begin, end);
+    begin = end;
+  }
+}
+
+void ExpertsRun::quantize_input() {
+  const bool wanted =
+      std::any_of(job_->batches.begin(), job_->batches.end(),
+                  [](const auto& batch) { return wants_quantized_input(packed(batch)); });
+  if (!wanted) return;
+  const std::size_t blocks = job_->d_model / kBlock;
+  quantized_input_ = std::make_unique_for_overwrite<TzQ8Block[]>(job_->input_rows * blocks);
+  constexpr std::size_t kRowsASlice = 64;
+  const std::size_t slices = (job_->input_rows + kRowsASlice - 1) / kRowsASlice;
+  executor_->parallel_for(slices, [&](std::size_t slice) {
+    const std::size_t first = slice * kRowsASlice;
+    const std::size_t rows = std::min(kRowsASlice, job_->input_rows - first);
+    // Rows lie one behind the other on both sides, so they are one run of blocks.
+    multiplier_.quantize(job_->input + first * job_->d_model, rows * blocks,
+                         quantized_input_.get() + first * blocks);
+  });
+}
+
+void ExpertsRun::make_pieces() {
+  for (const compute::ExpertBatch& batch : job_->batches) {
+    const PackedExpert& expert = packed(batch);
+    const std::size_t input_bytes = wants_quantized_input(expert)
+                                        ? expert.d_model() / kBlock * sizeof(TzQ8Block)
+                                        : expert.d_model() * sizeof(float);
+    const std::size_t fitting =
+        std::max(kRowTile, scratch_bytes_max_ / hidden_row_bytes(expert) / kRowTile * kRowTile);
+    const std::size_t rows = std::min(fitting, piece_rows(input_bytes));
+    for (std::size_t first = 0; first < batch.rows.size(); first += rows) {
+      pieces_.push_back({.batch = &batch,
+                         .expert = &expert,
+                         .first = first,
+                         .count = std::min(rows, batch.rows.size() - first),
+                         .hidden_at = 0});
+    }
+  }
+}
+
+void ExpertsRun::run_wave(std::size_t begin, std::size_t end) {
+  const auto hidden_cost = [this](const Piece& piece) {
+    return multiplier_.microseconds(piece.expert->up, piece.count, piece.expert->d_ff()) *
+           (piece.expert->gate ? 2 : 1);
+  };
+  const auto output_cost = [this](const Piece& piece) {
+    return multiplier_.microseconds(piece.expert->down, piece.count, piece.expert->d_model());
+  };
+  const auto hidden_slices =
+      slices_of(begin, end, hidden_cost, [](const Piece& piece) { return piece.expert->d_ff(); });
+  executor_->parallel_for(hidden_slices.size(), [&](std::size_t i) {
+    make_hidden(pieces_[hidden_slices[i].piece], hidden_slices[i].columns);
+  });
+  const auto output_slices = slices_of(begin, end, output_cost,
+                                       [](const Piece& piece) { return piece.expert->d_model(); });
+  executor_->parallel_for(output_slices.size(), [&](std::size_t i) {
+    make_output(pieces_[output_slices[i].piece], output_slices[i].columns);
+  });
+}
+
+std::vector<ExpertsRun::Slice> ExpertsRun::slices_of(
+    std::size_t begin, std::size_t end, const std::function<double(const Piece&)>& cost,
+    const std::function<std::size_t(const Piece&)>& columns) const {
+  double total = 0.0;
+  for (std::size_t i = begin; i < end; ++i) total += cost(pieces_[i]);
+  const double slice = slice_microseconds(total, executor_->concurrency());
+  std::vector<Slice> slices;
+  for (std::size_t group = begin; group < end;) {
+    // Pieces of one expert take turns, so that threads meet the same weights at about the same
+    // time.
+    std::size_t next = group;
+    while (next < end && pieces_[next].batch == pieces_[group].batch) ++next;
+    const std::size_t width = columns(pieces_[group]);
+    const std::size_t count =
+        slice_count(cost(pieces_[group]), slice, (width + kBlock - 1) / kBlock);
+    for (std::size_t index = 0; index < count; ++index) {
+      for (std::size_t i = group; i < next; ++i)
+        slices.push_back({i, slice_of(width, kBlock, count, index)});
+    }
+    group = next;
+  }
+  return slices;
+}
+
+void ExpertsRun::make_hidden(const Piece& piece, Columns columns) const {
+  const PackedExpert& expert = *piece.expert;
+  const std::vector<const void*> up_rows = input_rows(piece, expert.up);
+  const std::vector<const void*> gate_rows =
+      expert.gate ? input_rows(piece, *expert.gate) : up_rows;
+  for (std::size_t done = 0; done < columns.count; done += kBlock) {
+    const Columns step{.begin = columns.begin + done,
+                       .count = std::min(kBlock, columns.count - done)};
+    for (std::size_t row = 0; row < piece.count; row += kRowTile) {
+      const std::size_t rows = std::min(kRowTile, piece.count - row);
+      make_hidden_tile(piece, step, row, {gate_rows.data() + row, rows},
+                       {up_rows.data() + row, rows});
+    }
+  }
+}
+
+void ExpertsRun::make_hidden_tile(const Piece& piece, Columns step, std::size_t row,
+                                  std::span<const void* const> gate_rows,
+                                  std::span<const void* const> up_rows) const {
+  const PackedExpert& expert = *piece.expert;
+  // One block of columns, so that a row of the tile is one Q8_0 block.
+  alignas(64) std::array<float, kRowTile * kBlock> gate;
+  alignas(64) std::array<float, kRowTile * kBlock> up;
+  if (expert.gate) multiplier_.multiply(*expert.gate, step, gate_rows, gate.data(), step.count);
+  multiplier_.multiply(expert.up, step, up_rows, up.data(), step.count);
+  multiplier_.activate({.kind = kind_of(expert.spec.activation),
+                        .limit = expert.spec.limit,
+                        .alpha = expert.spec.alpha,
+                        .beta = expert.spec.beta,
+                        .linear_beta = expert.spec.linear_beta,
+                        .gate = gate.data(),
+                        .up = up.data(),
+                        .out = up.data(),
+                        .n = up_rows.size() * step.count});
+  for (std::size_t i = 0; i < up_rows.size(); ++i) {
+    std::byte* hidden = hidden_.get() + piece.hidden_at + (row + i) * hidden_row_bytes(expert);
+    const float* values = up.data() + i * step.count;
+    if (tensor::is_quantized(expert.down.type)) {
+      multiplier_.quantize(
+          values, 1, static_cast<TzQ8Block*>(static_cast<void*>(hidden)) + step.begin / kBlock);
+    } else {
+      std::copy_n(values, step.count, static_cast<float*>(static_cast<void*>(hidden)) + step.begin);
+    }
+  }
+}
+
+void ExpertsRun::make_output(const Piece& piece, Columns columns) const {
+  const PackedExpert& expert = *piece.expert;
+  std::vector<const void*> rows(piece.count);
+  for (std::size_t i = 0; i < piece.count; ++i) {
+    rows[i] = hidden_.get() + piece.hidden_at + i * hidden_row_bytes(expert);
+  }
+  float* out = piece.batch->out + piece.first * expert.d_model() + columns.begin;
+  multiplier_.multiply(expert.down, columns, rows, out, expert.d_model());
+}
+
+std::vector<const void*> ExpertsRun::input_rows(const Piece& piece,
+                                                const PackedMatrix& matrix) const {
+  std::vector<const void*> rows(piece.count);
+  const std::size_t blocks = job_->d_model / kBlock;
+  for (std::size_t i = 0; i < piece.count; ++i) {
+    const std::size_t row = piece.batch->rows[piece.first + i];
+    if (tensor::is_quantized(matrix.type)) {
+      rows[i] = quantized_input_.get() + row * blocks;
+    } else {
+      rows[i] = job_->input + row * job_->d_model;
+    }
+  }
+  return rows;
+}
+
+std::size_t ExpertsRun::hidden_row_bytes(const PackedExpert& expert) {
+  return tensor::is_quantized(expert.down.type) ? expert.d_ff() / kBlock * sizeof(TzQ8Block)
+                                                : expert.d_ff() * sizeof(float);
+}
+
+}  // namespace tenzro::kernels

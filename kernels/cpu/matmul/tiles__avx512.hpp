@@ -1,0 +1,66 @@
+#pragma once
+/// \file
+/// Shared text of the AVX-512 matmul kernels: the loop over panels and the last step of a tile.
+/// Internal linkage: see kernels/cpu/abi.hpp.
+#include <immintrin.h>
+
+#include "kernels/cpu/abi.hpp"
+
+namespace {
+
+constexpr std::size_t kPanel = 16;
+
+[[maybe_unused]] __m256i load_half(const std::uint8_t* from) {
+  return _mm256_load_si256(static_cast<const __m256i*>(static_cast<const void*>(from)));
+}
+
+/// Four consecutive activations, in every lane.
+[[maybe_unused]] __m512i four(const std::int8_t* q) {
+  int value = 0;
+  __builtin_memcpy(&value, q, sizeof value);
+  return _mm512_set1_epi32(value);
+}
+
+/// Adds the bias once, after the last k, and writes the outputs that exist.
+[[maybe_unused]] void store_tile_row(const TzMatmul* job, std::size_t row, std::size_t panel,
+                                     __m512 sum) {
+  const std::size_t n = panel * kPanel;
+  const std::size_t count = job->cols - n < kPanel ? job->cols - n : kPanel;
+  if (job->bias != nullptr) sum = _mm512_add_ps(sum, _mm512_loadu_ps(job->bias + n));
+  _mm512_mask_storeu_ps(job->out + row * job->out_stride + n,
+                        static_cast<__mmask16>((1U << count) - 1U), sum);
+}
+
+/// Runs Tile::run<rows, panels>(job, first_panel) over all panels. Few rows take several panels at
+/// once, so that there are enough independent sums to hide the latency of an addition.
+template <typename Tile, std::size_t Rows, std::size_t Panels>
+void run_panels(const TzMatmul* job) {
+  const std::size_t panels = (job->cols + kPanel - 1) / kPanel;
+  std::size_t panel = 0;
+  for (; panel + Panels <= panels; panel += Panels) Tile::template run<Rows, Panels>(job, panel);
+  for (; panel < panels; ++panel) Tile::template run<Rows, 1>(job, panel);
+}
+
+template <typename Tile>
+void run_tiles(const TzMatmul* job) {
+  switch (job->rows) {
+    case 1:
+      return run_panels<Tile, 1, 4>(job);
+    case 2:
+      return run_panels<Tile, 2, 2>(job);
+    case 3:
+      return run_panels<Tile, 3, 2>(job);
+    case 4:
+      return run_panels<Tile, 4, 2>(job);
+    case 5:
+      return run_panels<Tile, 5, 1>(job);
+    case 6:
+      return run_panels<Tile, 6, 1>(job);
+    case 7:
+      return run_panels<Tile, 7, 1>(job);
+    default:
+      return run_panels<Tile, 8, 1>(job);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,160 @@
+#include "tenzro/base/assert.hpp"
+#include "tenzro/holder/holder.hpp"
+
+namespace tenzro::holder {
+
+Status Holder::load_expert(RequestId waiter, const ExpertKey& key, LoadSource source, Outbox& out) {
+  Load load{.waiter = waiter, .source = std::move(source)};
+  load.row.layer = {key.model, key.layer};
+  load.row.expert = key.expert;
+  return begin_load(std::move(load), out);
+}
+
+Status Holder::load_gate(RequestId waiter, const LayerKey& key, LoadSource source, Outbox& out) {
+  Load load{.waiter = waiter, .source = std::move(source)};
+  load.row.layer = key;
+  return begin_load(std::move(load), out);
+}
+
+Status Holder::begin_load(Load load, Outbox& out) {
+  if (admitting_.size() + saving_.size() >= options_.loads_max) {
+    return fail(ErrorCode::busy, "", "too many loads in progress");
+  }
+  if (experts_.size() + gates_.size() >= options_.holdings_max) {
+    return fail(ErrorCode::busy, "",
+                "this node already holds " + std::to_string(options_.holdings_max) +
+                    " experts and gates, its maximum");
+  }
+  const JobId id = ids_.next();
+  std::optional<BlobHash> expected;
+  if (!load.source.is_inline) expected = load.source.uri_hash;
+  if (load.row.expert) {
+    make_room(load.source.blob.size(), out);  // best effort: what the upload will take, roughly
+    out.emplace_back(Run{id, work::AdmitExpert{load.source.blob, expected}});
+  } else {
+    out.emplace_back(Run{id, work::AdmitGate{load.source.blob, expected}});
+  }
+  admitting_.emplace(id, std::move(load));
+  return {};
+}
+
+void Holder::on_load_admitted(Load load, const work::JobResult& result, Outbox& out) {
+  if (!result) {
+    finish_load(load, tl::unexpected<Error>(result.error()), out);
+    return;
+  }
+  if (const auto* expert = std::get_if<work::AdmittedExpert>(&*result)) {
+    load.row.hash = expert->hash;
+    load.row.facts = expert->facts;
+    load.resident = expert->resident;
+  } else {
+    const auto& admitted = std::get<work::AdmittedGate>(*result);
+    load.row.hash = admitted.hash;
+    load.gate = admitted.gate;
+    load.row.gate_experts = admitted.gate->router.num_experts();
+    load.row.gate_d_model = admitted.gate->router.d_model();
+    load.row.gate_bytes = admitted.gate->bytes;
+  }
+  if (load.source.uri && load.source.uri_hash == load.row.hash) load.row.source_uri = load.source.uri;
+  const JobId id = ids_.next();
+  out.emplace_back(Store{id, work::SaveHolding{load.row, std::move(load.source.blob)}});
+  saving_.emplace(id, std::move(load));
+}
+
+void Holder::on_load_saved(Load load, const work::StoreResult& result, Outbox& out) {
+  if (!result) {
+    finish_load(load, tl::unexpected<Error>(result.error()), out);
+    return;
+  }
+  if (load.row.expert) {
+    commit_expert(load, out);
+  } else {
+    commit_gate(load, out);
+  }
+  finish_load(load, {}, out);
+}
+
+void Holder::commit_expert(Load& load, Outbox& out) {
+  const ExpertKey key{load.row.layer.model, load.row.layer.layer, *load.row.expert};
+  const auto [it, is_new] = experts_.try_emplace(key);
+  Entry& entry = it->second;
+  if (is_new) {
+    ++counters_.disk_experts;
+  } else {
+    drop_memory(entry);
+  }
+  entry.row = std::move(load.row);
+  entry.is_reading = false;  // a read of the old bytes finds another hash and is dropped
+  load.row = entry.row;
+  take_memory(entry, std::move(load.resident));
+  offer(key, entry, out);
+  out.emplace_back(ExpertChanged{key, Change::held_in_memory, entry.row.source_uri});
+  if (!make_room(0, out)) ++counters_.admissions_over_budget;
+}
+
+void Holder::commit_gate(Load& load, Outbox& out) {
+  GateEntry& entry = gates_[load.row.layer];
+  if (entry.gate != nullptr) counters_.gate_bytes -= entry.gate->bytes;
+  entry.gate = std::move(load.gate);
+  entry.row = load.row;
+  counters_.gate_bytes += entry.gate->bytes;
+  out.emplace_back(GateChanged{load.row.layer, Change::held_in_memory});
+}
+
+void Holder::finish_load(const Load& load, Status status, Outbox& out) {
+  if (load.row.expert) {
+    const ExpertKey key{load.row.layer.model, load.row.layer.layer, *load.row.expert};
+    out.emplace_back(ExpertLoaded{load.waiter, key, std::move(status)});
+  } else {
+    out.emplace_back(GateLoaded{load.waiter, load.row.layer, std::move(status)});
+  }
+}
+
+void Holder::unload_expert(RequestId waiter, const ExpertKey& key, Outbox& out) {
+  const LayerKey layer{key.model, key.layer};
+  if (!experts_.contains(key)) {
+    out.emplace_back(Unloaded{waiter, layer, key.expert, false});
+    return;
+  }
+  const JobId id = ids_.next();
+  out.emplace_back(Store{id, work::RemoveHolding{layer, key.expert}});
+  removing_.emplace(id, Removal{waiter, layer, key.expert});
+}
+
+void Holder::unload_gate(RequestId waiter, const LayerKey& key, Outbox& out) {
+  if (!gates_.contains(key)) {
+    out.emplace_back(Unloaded{waiter, key, std::nullopt, false});
+    return;
+  }
+  const JobId id = ids_.next();
+  out.emplace_back(Store{id, work::RemoveHolding{key, std::nullopt}});
+  removing_.emplace(id, Removal{waiter, key, std::nullopt});
+}
+
+void Holder::on_removed(const Removal& removal, const work::StoreResult& result, Outbox& out) {
+  if (!result) {
+    out.emplace_back(Unloaded{removal.waiter, removal.layer, removal.expert,
+                              tl::unexpected<Error>(result.error())});
+    return;
+  }
+  bool existed = false;
+  if (removal.expert) {
+    const ExpertKey key{removal.layer.model, removal.layer.layer, *removal.expert};
+    if (const auto it = experts_.find(key); it != experts_.end()) {
+      existed = true;
+      drop_memory(it->second);
+      --counters_.disk_experts;
+      refuse_waiters(key, it->second, Error{ErrorCode::runtime, "", "expert was unloaded"}, out);
+      experts_.erase(it);
+      out.emplace_back(ExpertChanged{key, Change::withdrawn, std::nullopt});
+    }
+  } else if (const auto it = gates_.find(removal.layer); it != gates_.end()) {
+    existed = true;
+    if (it->second.gate != nullptr) counters_.gate_bytes -= it->second.gate->bytes;
+    gates_.erase(it);
+    out.emplace_back(GateChanged{removal.layer, Change::withdrawn});
+  }
+  out.emplace_back(Unloaded{removal.waiter, removal.layer, removal.expert, existed});
+}
+
+}  // namespace tenzro::holder

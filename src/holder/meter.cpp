@@ -1,0 +1,33 @@
+#include "tenzro/holder/meter.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace tenzro::holder {
+namespace {
+
+std::int64_t second_of(Instant now) {
+  return std::chrono::floor<std::chrono::seconds>(now.since_start).count();
+}
+
+}  // namespace
+
+void Meter::count(Instant now, std::uint64_t tokens) {
+  const std::int64_t second = second_of(now);
+  Bucket& bucket = buckets_[static_cast<std::size_t>(second % kBuckets)];
+  if (bucket.second != second) bucket = {.second = second, .tokens = 0};
+  bucket.tokens += tokens;
+}
+
+std::uint32_t Meter::rate(Instant now) const {
+  const std::int64_t second = second_of(now);
+  std::uint64_t tokens = 0;
+  for (const Bucket& bucket : buckets_) {
+    if (bucket.second >= 0 && second - bucket.second < kBuckets) tokens += bucket.tokens;
+  }
+  const std::uint64_t per_second = tokens / static_cast<std::uint64_t>(kBuckets);
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(per_second, std::numeric_limits<std::uint32_t>::max()));
+}
+
+}  // namespace tenzro::holder

@@ -1,0 +1,169 @@
+#include <algorithm>
+
+#include "tenzro/holder/holder.hpp"
+
+namespace tenzro::holder {
+namespace {
+
+/// How a failure to bring an expert back from disk is told; clients match on the beginning.
+Error disk_error(const Error& error) {
+  return {ErrorCode::runtime, "", "expert disk tier I/O error: " + error.message()};
+}
+
+}  // namespace
+
+void Holder::begin_read(Read read, Outbox& out) {
+  const JobId id = ids_.next();
+  reserved_bytes_ += read.bytes;
+  if (read.is_background) ++background_reads_;
+  if (!read.expert) ++gate_reads_;
+  out.emplace_back(Store{id, work::ReadBlob{read.hash}});
+  reading_.emplace(id, std::move(read));
+}
+
+void Holder::end_read(const Read& read) {
+  reserved_bytes_ -= read.bytes;
+  if (read.is_background) --background_reads_;
+  if (!read.expert) --gate_reads_;
+}
+
+void Holder::on_blob_read(Read read, const work::StoreResult& result, Outbox& out) {
+  if (!result) {
+    end_read(read);
+    fail_read(read, result.error(), out);
+    return;
+  }
+  const JobId id = ids_.next();
+  const BufferRef& bytes = std::get<work::ReadBytes>(*result).bytes;
+  if (read.expert) {
+    out.emplace_back(Run{id, work::AdmitExpert{bytes, read.hash}});
+  } else {
+    out.emplace_back(Run{id, work::AdmitGate{bytes, read.hash}});
+  }
+  readmitting_.emplace(id, std::move(read));
+}
+
+void Holder::on_read_admitted(const Read& read, const work::JobResult& result, Outbox& out) {
+  end_read(read);
+  if (!result) {
+    fail_read(read, result.error(), out);
+    return;
+  }
+  if (!read.expert) {
+    const auto it = gates_.find(read.layer);
+    if (it == gates_.end() || it->second.gate != nullptr || it->second.row.hash != read.hash) return;
+    it->second.gate = std::get<work::AdmittedGate>(*result).gate;
+    counters_.gate_bytes += it->second.gate->bytes;
+    out.emplace_back(GateChanged{read.layer, Change::held_in_memory});
+    return;
+  }
+  const ExpertKey key{read.layer.model, read.layer.layer, *read.expert};
+  const auto it = experts_.find(key);
+  if (it == experts_.end() || it->second.resident != nullptr || it->second.row.hash != read.hash) {
+    return;  // unloaded or replaced meanwhile
+  }
+  const auto& admitted = std::get<work::AdmittedExpert>(*result);
+  Entry& entry = it->second;
+  entry.is_reading = false;
+  entry.has_failed_read = false;
+  entry.row.facts = admitted.facts;  // another backend may hold it in other bytes than the last life's
+  take_memory(entry, admitted.resident);
+  out.emplace_back(ExpertChanged{key, Change::held_in_memory, entry.row.source_uri});
+  offer(key, entry, out);
+}
+
+void Holder::fail_read(const Read& read, const Error& error, Outbox& out) {
+  if (read.expert) {
+    const ExpertKey key{read.layer.model, read.layer.layer, *read.expert};
+    const auto it = experts_.find(key);
+    if (it == experts_.end() || it->second.row.hash != read.hash) return;
+    it->second.is_reading = false;
+    it->second.has_failed_read = true;
+    refuse_waiters(key, it->second, disk_error(error), out);
+  }
+  if (error.code == ErrorCode::busy || error.code == ErrorCode::cancelled) return;  // may pass
+  out.emplace_back(BlobDamaged{read.hash, error.message()});
+  // Gone, unreadable, or other bytes than its name says. A blob that this build cannot use stays where it is.
+  if (error.code == ErrorCode::io || error.code == ErrorCode::not_found) withdraw(read, out);
+}
+
+void Holder::withdraw(const Read& read, Outbox& out) {
+  out.emplace_back(Store{ids_.next(), work::QuarantineBlob{read.hash}});
+  out.emplace_back(Store{ids_.next(), work::RemoveHolding{read.layer, read.expert}});
+  if (!read.expert) {
+    gates_.erase(read.layer);
+    out.emplace_back(GateChanged{read.layer, Change::withdrawn});
+    return;
+  }
+  const ExpertKey key{read.layer.model, read.layer.layer, *read.expert};
+  experts_.erase(key);
+  --counters_.disk_experts;
+  out.emplace_back(ExpertChanged{key, Change::withdrawn, std::nullopt});
+}
+
+void Holder::pump(Outbox& out) {
+  if (counters_.memory_bytes > options_.memory_budget_bytes) make_room(0, out);
+  pump_gates(out);
+  pump_wanted(out);
+  if (wanted_.empty()) pump_background(out);
+}
+
+void Holder::pump_gates(Outbox& out) {
+  while (!gates_wanted_.empty() && gate_reads_ < options_.gate_reads_max) {
+    const LayerKey layer = gates_wanted_.front();
+    gates_wanted_.pop_front();
+    const auto it = gates_.find(layer);
+    if (it == gates_.end() || it->second.gate != nullptr) continue;
+    begin_read(Read{.layer = layer, .hash = it->second.row.hash}, out);
+  }
+}
+
+void Holder::pump_wanted(Outbox& out) {
+  while (!wanted_.empty()) {
+    const ExpertKey key = wanted_.front();
+    const auto it = experts_.find(key);
+    if (it == experts_.end() || it->second.resident != nullptr || it->second.is_reading ||
+        it->second.leases.empty()) {
+      wanted_.pop_front();
+      continue;
+    }
+    const std::uint64_t bytes = it->second.row.facts.resident_bytes;
+    if (!make_room(bytes, out)) {
+      const bool is_alone = counters_.memory_bytes == 0 && reserved_bytes_ == 0;
+      if (!is_alone) return;  // in turns: a lease that lets go comes back here
+      ++counters_.admissions_over_budget;
+    }
+    wanted_.pop_front();
+    it->second.is_reading = true;
+    begin_read(Read{.layer = {key.model, key.layer}, .expert = key.expert, .hash = it->second.row.hash,
+                    .bytes = bytes},
+               out);
+  }
+}
+
+void Holder::pump_background(Outbox& out) {
+  if (!is_ready()) return;
+  const std::uint64_t taken = counters_.memory_bytes + reserved_bytes_;
+  std::uint64_t free = options_.memory_budget_bytes - std::min(taken, options_.memory_budget_bytes);
+  while (background_reads_ < options_.background_reads_max) {
+    auto best = experts_.end();
+    for (auto it = experts_.begin(); it != experts_.end(); ++it) {
+      const Entry& entry = it->second;
+      if (entry.resident != nullptr || entry.is_reading || entry.has_failed_read) continue;
+      if (entry.row.facts.resident_bytes > free) continue;
+      if (best == experts_.end() || entry.used > best->second.used) best = it;
+    }
+    if (best == experts_.end()) return;
+    Entry& entry = best->second;
+    entry.is_reading = true;
+    free -= entry.row.facts.resident_bytes;
+    begin_read(Read{.layer = {best->first.model, best->first.layer},
+                    .expert = best->first.expert,
+                    .hash = entry.row.hash,
+                    .is_background = true,
+                    .bytes = entry.row.facts.resident_bytes},
+               out);
+  }
+}
+
+}  // namespace tenzro::holder
