@@ -252,7 +252,7 @@ TEST(CpuBackend, RunsTheKernelsOfItsSetAndNoOther) {
                                   Biases::absent, 1);
   calls_counted = 0;
   run_expert(backend, expert, testing::make_rows(1, 64, prng), serial);
-  EXPECT_EQ(calls_counted.load(), 5U);  // two blocks of gate and of up, one call for all of down
+  EXPECT_EQ(calls_counted.load(), 3U);  // gate, up and down, one call each
 }
 
 TEST(CpuBackend, ForcedIsaIsTheOneThatRuns) {
