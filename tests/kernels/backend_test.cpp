@@ -263,8 +263,7 @@ TEST(CpuBackend, ForcedIsaIsTheOneThatRuns) {
     const auto& cpu = dynamic_cast<const CpuBackend&>(**backend);
     EXPECT_EQ(cpu.kernels().isa, isa);
     const std::string suffix = "__" + std::string(name_of(isa));
-    EXPECT_TRUE(cpu.kernels().matmul_of(WeightType::q8_0).name.ends_with(suffix))
-       ;
+    EXPECT_TRUE(cpu.kernels().matmul_of(WeightType::q8_0).name.ends_with(suffix));
     EXPECT_LE(cpu.kernels().quantize.isa, isa);
     EXPECT_LE(cpu.kernels().activation.isa, isa);
     for (const MatmulKernel& kernel : cpu.kernels().matmul) EXPECT_LE(kernel.isa, isa);
