@@ -11,11 +11,16 @@ namespace {
 
 int http_status(ErrorCode code) {
   switch (code) {
-    case ErrorCode::not_found: return 404;
-    case ErrorCode::forbidden: return 403;
-    case ErrorCode::busy: return 503;
-    case ErrorCode::no_space: return 507;
-    default: return 500;
+    case ErrorCode::not_found:
+      return 404;
+    case ErrorCode::forbidden:
+      return 403;
+    case ErrorCode::busy:
+      return 503;
+    case ErrorCode::no_space:
+      return 507;
+    default:
+      return 500;
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// `GET /blob/<hash>` and `PUT /blob`: bytes between the HTTP server and the store, a piece at a time.
+/// `GET /blob/<hash>` and `PUT /blob`: bytes between the HTTP server and the store, a piece at a
+/// time.
 ///
 /// Thread: the loop's; the store's answers come back by post.
 #include <functional>

@@ -1,4 +1,5 @@
 #pragma once
+
 /// \file
 /// What the process says with its exit status; docs/hacking.md lists them for operators.
 

@@ -45,16 +45,19 @@ std::optional<std::uint64_t> allowance(const std::string& folder, bool is_v2) {
   const auto usage = read_number(folder + (is_v2 ? "/memory.current" : "/memory.usage_in_bytes"));
   if (!limit || !usage) return std::nullopt;
   const std::uint64_t cache =
-      read_field(folder + "/memory.stat", is_v2 ? "inactive_file" : "total_inactive_file").value_or(0);
+      read_field(folder + "/memory.stat", is_v2 ? "inactive_file" : "total_inactive_file")
+          .value_or(0);
   const std::uint64_t used = *usage - std::min(*usage, cache);
   return *limit - std::min(*limit, used);
 }
 
 /// The least allowance of a cgroup and all its parents.
-std::optional<std::uint64_t> least_allowance(const std::string& mount, std::string group, bool is_v2) {
+std::optional<std::uint64_t> least_allowance(const std::string& mount, std::string group,
+                                             bool is_v2) {
   std::optional<std::uint64_t> least;
   for (int depth = 0; depth < kCgroupDepthMax; ++depth) {
-    if (const auto here = allowance(mount + group, is_v2)) least = std::min(least.value_or(*here), *here);
+    if (const auto here = allowance(mount + group, is_v2))
+      least = std::min(least.value_or(*here), *here);
     const std::size_t slash = group.find_last_of('/');
     if (group.empty() || slash == std::string::npos) break;
     group.resize(slash);

@@ -12,8 +12,9 @@ struct MemoryBudget {
   std::string reason;
 };
 
-/// 60 % of the least of MemAvailable and what every memory cgroup above this process still allows (its page cache counted as
-/// free); 4 GiB where nothing can be read. `root` is "" outside tests: files are read below `root` + /proc and /sys.
+/// 60 % of the least of MemAvailable and what every memory cgroup above this process still allows
+/// (its page cache counted as free); 4 GiB where nothing can be read. `root` is "" outside tests:
+/// files are read below `root` + /proc and /sys.
 [[nodiscard]] MemoryBudget automatic_memory_budget(const std::string& root);
 
 }  // namespace tenzro::daemon

@@ -1,10 +1,10 @@
 #include "metrics_page.hpp"
 
-#include <prometheus/metric_family.h>
-#include <prometheus/text_serializer.h>
-
 #include <utility>
 #include <vector>
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
 
 namespace tenzro::daemon {
 namespace {
@@ -27,7 +27,9 @@ class Page {
     metric.gauge.value = static_cast<double>(value);
   }
 
-  [[nodiscard]] std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
+  [[nodiscard]] std::string text() const {
+    return prometheus::TextSerializer().Serialize(families_);
+  }
 
  private:
   ClientMetric& add(const char* name, const char* help, MetricType type, const Labels& labels) {
@@ -46,23 +48,32 @@ void add_node(Page& page, const node::Node& node, Instant now) {
   const node::Totals& totals = node.totals();
   const holder::Counters& held = node.holder().counters();
   page.counter("tenzro_calls_total", "JSON-RPC calls given to the node", totals.calls);
-  page.counter("tenzro_calls_refused_total", "Calls refused before any work", totals.calls_refused_busy,
-               {{"reason", "busy"}});
+  page.counter("tenzro_calls_refused_total", "Calls refused before any work",
+               totals.calls_refused_busy, {{"reason", "busy"}});
   page.counter("tenzro_forwards_total", "Layer forwards begun", totals.forwards);
-  page.counter("tenzro_forwards_failed_total", "Layer forwards that ended in an error", totals.forwards_failed);
+  page.counter("tenzro_forwards_failed_total", "Layer forwards that ended in an error",
+               totals.forwards_failed);
   page.counter("tenzro_replans_total", "Replans within forwards", totals.replans);
-  page.counter("tenzro_executions_total", "Batches executed for tenzro_moeExecute", totals.executions);
-  page.counter("tenzro_executions_failed_total", "Such batches that ended in an error", totals.executions_failed);
-  page.counter("tenzro_token_expert_pairs_total", "(token, expert) pairs computed here", totals.token_expert_pairs);
+  page.counter("tenzro_executions_total", "Batches executed for tenzro_moeExecute",
+               totals.executions);
+  page.counter("tenzro_executions_failed_total", "Such batches that ended in an error",
+               totals.executions_failed);
+  page.counter("tenzro_token_expert_pairs_total", "(token, expert) pairs computed here",
+               totals.token_expert_pairs);
   page.gauge("tenzro_requests_in_progress", "Calls in progress", node.requests_in_progress());
-  page.gauge("tenzro_requests_max", "Calls in progress beyond which the node is busy", node.requests_max());
-  page.gauge("tenzro_measured_tps", "(token, expert) pairs a second over the last minute", node.measured_tps(now));
+  page.gauge("tenzro_requests_max", "Calls in progress beyond which the node is busy",
+             node.requests_max());
+  page.gauge("tenzro_measured_tps", "(token, expert) pairs a second over the last minute",
+             node.measured_tps(now));
   page.gauge("tenzro_experts", "Experts held", held.memory_experts, {{"tier", "memory"}});
   page.gauge("tenzro_experts", "Experts held", held.disk_experts, {{"tier", "disk"}});
-  page.gauge("tenzro_resident_bytes", "Weights in memory", held.memory_bytes, {{"kind", "experts"}});
+  page.gauge("tenzro_resident_bytes", "Weights in memory", held.memory_bytes,
+             {{"kind", "experts"}});
   page.gauge("tenzro_resident_bytes", "Weights in memory", held.gate_bytes, {{"kind", "gates"}});
-  page.gauge("tenzro_memory_budget_bytes", "Memory that experts may take", node.holder().memory_budget_bytes());
-  page.counter("tenzro_evictions_total", "Experts that lost their memory form", held.evicted_to_disk);
+  page.gauge("tenzro_memory_budget_bytes", "Memory that experts may take",
+             node.holder().memory_budget_bytes());
+  page.counter("tenzro_evictions_total", "Experts that lost their memory form",
+               held.evicted_to_disk);
   page.counter("tenzro_admissions_over_budget_total", "Experts admitted beyond the budget",
                held.admissions_over_budget);
   page.gauge("tenzro_draining", "1 while the node takes no new work", node.is_draining() ? 1 : 0);
@@ -91,10 +102,12 @@ std::string metrics_page(const MetricSources& sources, Instant now) {
   Page page;
   add_node(page, sources.node, now);
   add_http(page, sources.server);
-  page.gauge("tenzro_queue_depth", "Jobs waiting and running", sources.pool.depth(), {{"queue", "compute"}});
+  page.gauge("tenzro_queue_depth", "Jobs waiting and running", sources.pool.depth(),
+             {{"queue", "compute"}});
   const store::Usage usage = sources.store.usage();
   page.gauge("tenzro_blob_bytes", "Bytes of blobs on disk", usage.blob_bytes);
-  page.gauge("tenzro_blob_budget_bytes", "Bytes of blobs allowed on disk; 0: no limit", usage.budget_bytes);
+  page.gauge("tenzro_blob_budget_bytes", "Bytes of blobs allowed on disk; 0: no limit",
+             usage.budget_bytes);
   return page.text();
 }
 

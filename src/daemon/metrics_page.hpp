@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// `GET /metrics`: the node's counters in the Prometheus text format; docs/metrics.md explains each.
+/// `GET /metrics`: the node's counters in the Prometheus text format; docs/metrics.md explains
+/// each.
 #include <string>
 
 #include "tenzro/base/time.hpp"

@@ -64,10 +64,12 @@ void NodeShell::run(node::Run run) {
       apply(std::move(out));
     });
   };
-  const auto priority = node::is_short(run.job) ? exec::Priority::short_job : exec::Priority::compute;
+  const auto priority =
+      node::is_short(run.job) ? exec::Priority::short_job : exec::Priority::compute;
   auto job = std::make_shared<const work::Job>(std::move(run.job));
-  const bool taken = workshop_.pool.submit(
-      priority, [deliver, job, context = workshop_.jobs] { deliver(node::run_job(*job, context)); });
+  const bool taken = workshop_.pool.submit(priority, [deliver, job, context = workshop_.jobs] {
+    deliver(node::run_job(*job, context));
+  });
   if (!taken) deliver(fail(ErrorCode::busy, "", "busy: the compute queue is full"));
 }
 

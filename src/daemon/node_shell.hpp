@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Runs a Node: turns its actions into pool jobs, store operations and replies, and their results into events.
+/// Runs a Node: turns its actions into pool jobs, store operations and replies, and their results
+/// into events.
 ///
 /// Translates and does nothing else. Thread: the loop's; results come back by post.
 #include <functional>

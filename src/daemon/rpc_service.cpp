@@ -9,10 +9,14 @@ constexpr std::size_t kRowsInlineMax = 64;
 
 /// Whether encoding this answer is worth a worker.
 bool is_large(const rpc::Answer& answer) {
-  if (const auto* forward = std::get_if<rpc::ForwardAnswer>(&answer)) return forward->outputs.size() > kInlineBytesMax;
-  if (const auto* execute = std::get_if<rpc::ExecuteAnswer>(&answer)) return execute->outputs.size() > kInlineBytesMax;
-  if (const auto* blob = std::get_if<rpc::FetchBlobAnswer>(&answer)) return blob->bytes.size() > kInlineBytesMax;
-  if (const auto* map = std::get_if<rpc::ShardMapAnswer>(&answer)) return map->holders.size() > kRowsInlineMax;
+  if (const auto* forward = std::get_if<rpc::ForwardAnswer>(&answer))
+    return forward->outputs.size() > kInlineBytesMax;
+  if (const auto* execute = std::get_if<rpc::ExecuteAnswer>(&answer))
+    return execute->outputs.size() > kInlineBytesMax;
+  if (const auto* blob = std::get_if<rpc::FetchBlobAnswer>(&answer))
+    return blob->bytes.size() > kInlineBytesMax;
+  if (const auto* map = std::get_if<rpc::ShardMapAnswer>(&answer))
+    return map->holders.size() > kRowsInlineMax;
   if (const auto* status = std::get_if<rpc::ExpertStatusAnswer>(&answer)) {
     return status->experts.size() > kRowsInlineMax;
   }
@@ -30,14 +34,16 @@ RpcService::~RpcService() {
 
 void RpcService::on_body(http::RequestRef ref, BufferRef body, const http::Caller& caller) {
   rpc::ParseOptions parse{.batch_max = options_.batch_max, .base64 = options_.base64};
-  parse.scopes = {.read = caller.scopes.read, .execute = caller.scopes.execute, .admin = caller.scopes.admin};
+  parse.scopes = {
+      .read = caller.scopes.read, .execute = caller.scopes.execute, .admin = caller.scopes.admin};
   if (body.size() <= kInlineBytesMax) {
     begin(ref, rpc::Exchange::parse(body, parse), false);
     return;
   }
   conversations_[ref].is_large = true;  // so that a client that leaves meanwhile is noticed
   const bool taken = workshop_.pool.submit(
-      exec::Priority::short_job, [this, alive = alive_, ref, parse, body = std::move(body)]() mutable {
+      exec::Priority::short_job,
+      [this, alive = alive_, ref, parse, body = std::move(body)]() mutable {
         auto exchange = std::make_shared<rpc::Exchange>(rpc::Exchange::parse(body, parse));
         body = {};
         workshop_.loop.post([this, alive, ref, exchange] {
@@ -85,8 +91,8 @@ void RpcService::finish(http::RequestRef ref) {
     send(ref, exchange->encode(options_.base64));
     return;
   }
-  const bool taken =
-      workshop_.pool.submit(exec::Priority::short_job, [this, alive = alive_, ref, exchange, base64 = options_.base64] {
+  const bool taken = workshop_.pool.submit(
+      exec::Priority::short_job, [this, alive = alive_, ref, exchange, base64 = options_.base64] {
         BufferRef body = exchange->encode(base64);
         workshop_.loop.post([this, alive, ref, body = std::move(body)] {
           if (*alive) send(ref, body);

@@ -2,15 +2,16 @@
 /// \file
 /// JSON-RPC bodies to node calls and back: parse, ask the node, encode.
 ///
-/// Bodies and answers above `kInlineBytesMax` are parsed and encoded on the pool, so that the loop stays free.
-/// Thread: the loop's.
+/// Bodies and answers above `kInlineBytesMax` are parsed and encoded on the pool, so that the loop
+/// stays free. Thread: the loop's.
 #include <map>
 #include <memory>
 
-#include "node_shell.hpp"
 #include "tenzro/http/handler.hpp"
 #include "tenzro/http/server.hpp"
 #include "tenzro/rpc/exchange.hpp"
+
+#include "node_shell.hpp"
 
 namespace tenzro::daemon {
 
@@ -39,7 +40,8 @@ class RpcService {
     rpc::Exchange exchange;
     std::map<std::size_t, RequestId> calls;
     bool is_large = false;
-    /// While calls are being handed to the node: answers that come at once do not end the conversation.
+    /// While calls are being handed to the node: answers that come at once do not end the
+    /// conversation.
     bool is_starting = false;
   };
 

@@ -2,6 +2,8 @@
 /// \file
 /// Gates without weights, for tests that start at logits.
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "tenzro/wire/gate_blob.hpp"
 

@@ -1,1 +1,0 @@
-namespace tenzro::work { int stub(); int stub() { return 0; } }
