@@ -1,18 +1,24 @@
 #pragma once
 /// \file
-/// Prepare jobs: slice a layer's experts and gate out of a checkpoint, quantise them, publish the blobs.
+/// Prepare jobs: slice a layer's experts and gate out of a checkpoint, quantise them, publish the
+/// blobs.
 ///
-/// A job reads config.json, the index (or the single file's header) and then, expert by expert, exactly the bytes it needs:
-/// header ranges and tensor ranges, never whole files. Each expert becomes one BuildExpertBlob job and one published blob.
-/// Rules
-///  - Topology (experts, widths, top-k, scales, layout) comes from config.json and tensor shapes; the model need not be in the
+/// A job reads config.json, the index (or the single file's header) and then, expert by expert,
+/// exactly the bytes it needs: header ranges and tensor ranges, never whole files. Each expert
+/// becomes one BuildExpertBlob job and one published blob. Rules
+///  - Topology (experts, widths, top-k, scales, layout) comes from config.json and tensor shapes;
+///  the model need not be in the
 ///    catalogue. Where it is, a mismatch ends the job naming both values.
-///  - The id space is the routed experts, then the fused shared expert as the last index, where the family has one.
-///  - At most `experts_in_flight` experts are being read or built at once, whatever the model's size: bounded memory.
+///  - The id space is the routed experts, then the fused shared expert as the last index, where the
+///  family has one.
+///  - At most `experts_in_flight` experts are being read or built at once, whatever the model's
+///  size: bounded memory.
 ///  - A failed job names tensor and file, and keeps what it published. A cancelled one too.
-///  - At most `jobs_max` jobs run; beyond them start answers `busy`. Finished jobs are remembered, the oldest forgotten
+///  - At most `jobs_max` jobs run; beyond them start answers `busy`. Finished jobs are remembered,
+///  the oldest forgotten
 ///    beyond `history_max`.
-///  - Start answers once the checkpoint's shape is known, so that its refusals (unknown layer, expert out of range) are the
+///  - Start answers once the checkpoint's shape is known, so that its refusals (unknown layer,
+///  expert out of range) are the
 ///    call's own error, not a failed job.
 /// Thread: the owner's only. Pure: files are read by the store.
 #include <cstdint>
@@ -77,6 +83,10 @@ class Jobs {
   void on_store_done(JobId id, const work::StoreResult& result, Outbox& out);
 
  private:
+  void claim(Job* job, const Outbox& out, std::size_t from);
+  void forget_old();
+  [[nodiscard]] Job* find(const std::string& job_id) const;
+
   Options options_;
   work::JobIds& ids_;
   const catalog::Catalog& catalog_;

@@ -15,6 +15,12 @@ constexpr std::size_t kPieceRowsMin = 32;
 constexpr std::size_t kPieceRowsMax = 128;
 constexpr std::size_t kPieceActivationBytes = std::size_t{400} << 10U;
 
+// Columns of a tile of intermediate rows. One tile of rows takes them four panels at a time, as the
+// kernels like it for few rows; with several tiles the panels of gate and up must stay in the cache
+// until the last tile has met them.
+constexpr std::size_t kHiddenStepFew = 2 * kBlock;
+constexpr std::size_t kHiddenStepMany = kBlock;
+
 const PackedExpert& packed(const compute::ExpertBatch& batch) {
   return static_cast<const PackedExpert&>(*batch.expert);
 }
@@ -160,9 +166,10 @@ void ExpertsRun::make_hidden(const Piece& piece, Columns columns) const {
   const std::vector<const void*> up_rows = input_rows(piece, expert.up);
   const std::vector<const void*> gate_rows =
       expert.gate ? input_rows(piece, *expert.gate) : up_rows;
-  for (std::size_t done = 0; done < columns.count; done += kBlock) {
+  const std::size_t width = piece.count <= kRowTile ? kHiddenStepFew : kHiddenStepMany;
+  for (std::size_t done = 0; done < columns.count; done += width) {
     const Columns step{.begin = columns.begin + done,
-                       .count = std::min(kBlock, columns.count - done)};
+                       .count = std::min(width, columns.count - done)};
     for (std::size_t row = 0; row < piece.count; row += kRowTile) {
       const std::size_t rows = std::min(kRowTile, piece.count - row);
       make_hidden_tile(piece, step, row, {gate_rows.data() + row, rows},
@@ -175,9 +182,8 @@ void ExpertsRun::make_hidden_tile(const Piece& piece, Columns step, std::size_t 
                                   std::span<const void* const> gate_rows,
                                   std::span<const void* const> up_rows) const {
   const PackedExpert& expert = *piece.expert;
-  // One block of columns, so that a row of the tile is one Q8_0 block.
-  alignas(64) std::array<float, kRowTile * kBlock> gate;
-  alignas(64) std::array<float, kRowTile * kBlock> up;
+  alignas(64) std::array<float, kRowTile * kHiddenStepFew> gate;
+  alignas(64) std::array<float, kRowTile * kHiddenStepFew> up;
   if (expert.gate) multiplier_.multiply(*expert.gate, step, gate_rows, gate.data(), step.count);
   multiplier_.multiply(expert.up, step, up_rows, up.data(), step.count);
   multiplier_.activate({.kind = kind_of(expert.spec.activation),
@@ -194,7 +200,8 @@ void ExpertsRun::make_hidden_tile(const Piece& piece, Columns step, std::size_t 
     const float* values = up.data() + i * step.count;
     if (tensor::is_quantized(expert.down.type)) {
       multiplier_.quantize(
-          values, 1, static_cast<TzQ8Block*>(static_cast<void*>(hidden)) + step.begin / kBlock);
+          values, step.count / kBlock,
+          static_cast<TzQ8Block*>(static_cast<void*>(hidden)) + step.begin / kBlock);
     } else {
       std::copy_n(values, step.count, static_cast<float*>(static_cast<void*>(hidden)) + step.begin);
     }

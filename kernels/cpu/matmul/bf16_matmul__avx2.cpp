@@ -34,6 +34,7 @@ struct Tile {
       high[r] = _mm256_setzero_ps();
     }
     for (std::size_t k = 0; k < job->k; k += 2) {
+      prefetch_after(weights + k * 32);
       const __m256i pairs0 = load_256(weights + k * 32);
       const __m256i pairs1 = load_256(weights + k * 32 + 32);
       add<Rows>(even_of(pairs0, pairs1), x, k, low, high);

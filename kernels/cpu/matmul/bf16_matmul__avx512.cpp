@@ -15,8 +15,11 @@ struct Tile {
     // A dword holds the weights of k (low half) and k + 1; a bf16 is the upper half of its f32.
     for (std::size_t k = 0; k + 2 <= job->k; k += 2) {
       __m512i pair[Panels];
-      for (std::size_t p = 0; p < Panels; ++p)
-        pair[p] = _mm512_load_si512(weights + p * job->panel_bytes + k * 32);
+      for (std::size_t p = 0; p < Panels; ++p) {
+        const std::uint8_t* line = weights + p * job->panel_bytes + k * 32;
+        pair[p] = _mm512_load_si512(line);
+        prefetch_after(line);
+      }
       add<Rows, Panels>(first_of<Panels>(pair), x, k, sum);
       add<Rows, Panels>(second_of<Panels>(pair), x, k + 1, sum);
     }

@@ -15,6 +15,7 @@ struct Tile {
       high[r] = _mm256_setzero_ps();
     }
     for (std::size_t k = 0; k < job->k; ++k) {
+      prefetch_after(weights + k * 32);
       const __m256 w0 = load_f16(weights + k * 32);
       const __m256 w1 = load_f16(weights + k * 32 + 16);
       for (std::size_t r = 0; r < Rows; ++r) {

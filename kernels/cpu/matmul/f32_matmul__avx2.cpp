@@ -15,6 +15,7 @@ struct Tile {
       high[r] = _mm256_setzero_ps();
     }
     for (std::size_t k = 0; k < job->k; ++k) {
+      prefetch_after(weights + k * 64);
       const __m256 w0 = _mm256_castsi256_ps(load_256(weights + k * 64));
       const __m256 w1 = _mm256_castsi256_ps(load_256(weights + k * 64 + 32));
       for (std::size_t r = 0; r < Rows; ++r) {

@@ -14,8 +14,11 @@ struct Tile {
     }
     for (std::size_t k = 0; k < job->k; ++k) {
       __m512 w[Panels];
-      for (std::size_t p = 0; p < Panels; ++p)
-        w[p] = _mm512_load_ps(weights + p * job->panel_bytes + k * 64);
+      for (std::size_t p = 0; p < Panels; ++p) {
+        const std::uint8_t* line = weights + p * job->panel_bytes + k * 64;
+        w[p] = _mm512_load_ps(line);
+        prefetch_after(line);
+      }
       for (std::size_t r = 0; r < Rows; ++r) {
         const __m512 value = _mm512_set1_ps(x[r][k]);
         for (std::size_t p = 0; p < Panels; ++p)

@@ -7,63 +7,47 @@ __m256 widen(const std::uint8_t* bytes) {
   return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load_bytes(bytes)));
 }
 
-struct Tile {
-  template <std::size_t Rows>
-  static void run(const TzMatmul* job, std::size_t row, std::size_t panel) {
-    one_half<Rows>(job, row, panel, 0);
-    one_half<Rows>(job, row, panel, 1);
-  }
+/// (nibbles & 15) | (bits & 0x30)
+__m256i merged(__m256i nibbles, __m256i bits) {
+  return _mm256_or_si256(_mm256_and_si256(nibbles, _mm256_set1_epi8(15)),
+                         _mm256_and_si256(bits, _mm256_set1_epi8(0x30)));
+}
 
+struct Block {
   template <std::size_t Rows>
-  static void one_half(const TzMatmul* job, std::size_t row, std::size_t panel, std::size_t half) {
-    const std::uint8_t* quants = job->weights + panel * job->panel_bytes;
-    const std::uint8_t* scales = quants + job->scales_at + half * 8;
-    const std::uint8_t* supers = quants + job->supers_at + half * 16;
-    quants += half * 32;
-    const TzQ8Block* x[Rows];
-    __m256 sum[Rows];
+  static void add(const TzMatmul* job, const std::uint8_t* panel, std::size_t half,
+                  std::size_t block, const TzQ8Block* const* x, __m256* sum) {
+    const std::uint8_t* quants = panel + block * 384 + half * 32;
+    const std::uint8_t* scales = panel + job->scales_at + block * 32 + half * 8;
+    if (half == 0) {
+      for (std::size_t line = 0; line < 6; ++line) prefetch_after(quants + 64 * line);
+    }
+    // Every value here is an integer below 2^24, so f32 holds s0·first + s1·second exactly.
+    __m256 part[Rows];
+    __m256i dot[Rows];
+    for (std::size_t r = 0; r < Rows; ++r) dot[r] = _mm256_set1_epi32(x[r][block].minus_32_first);
+    add_half<Rows>(quants, quants + 256, x, block, 0, dot);
+    const __m256 s0 = widen(scales);
     for (std::size_t r = 0; r < Rows; ++r) {
-      x[r] = static_cast<const TzQ8Block*>(job->x[row + r]);
-      sum[r] = _mm256_setzero_ps();
+      part[r] = _mm256_mul_ps(_mm256_cvtepi32_ps(dot[r]), s0);
+      dot[r] = _mm256_set1_epi32(x[r][block].minus_32_second);
     }
-    for (std::size_t block = 0; block < job->k / 32; ++block) {
-      // Every value here is an integer below 2^24, so f32 holds s0·first + s1·second exactly.
-      __m256 part[Rows];
-      const __m256 s0 = widen(scales);
-      const __m256 s1 = widen(scales + 16);
-      __m256i dot[Rows];
-      for (std::size_t r = 0; r < Rows; ++r) dot[r] = _mm256_set1_epi32(x[r][block].minus_32_first);
-      add_half<Rows>(quants, quants + 256, x, block, 0, dot);
-      for (std::size_t r = 0; r < Rows; ++r) {
-        part[r] = _mm256_mul_ps(_mm256_cvtepi32_ps(dot[r]), s0);
-        dot[r] = _mm256_set1_epi32(x[r][block].minus_32_second);
-      }
-      add_half<Rows>(quants + 128, quants + 320, x, block, 16, dot);
-      const __m256 d = load_f16(supers + block / 8 * 32);
-      for (std::size_t r = 0; r < Rows; ++r) {
-        const __m256 whole = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[r]), s1, part[r]);
-        sum[r] =
-            _mm256_fmadd_ps(whole, _mm256_mul_ps(d, _mm256_set1_ps(x[r][block].scale)), sum[r]);
-      }
-      quants += 384;
-      scales += 32;
+    add_half<Rows>(quants + 128, quants + 320, x, block, 16, dot);
+    const __m256 s1 = widen(scales + 16);
+    const __m256 d = load_f16(panel + job->supers_at + block / 8 * 32 + half * 16);
+    for (std::size_t r = 0; r < Rows; ++r) {
+      const __m256 whole = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[r]), s1, part[r]);
+      sum[r] = _mm256_fmadd_ps(whole, _mm256_mul_ps(d, _mm256_set1_ps(x[r][block].scale)), sum[r]);
     }
-    for (std::size_t r = 0; r < Rows; ++r)
-      store_half(job, row + r, panel * kPanel + half * kHalf, sum[r]);
   }
 
   /// 16 values along K from `at` on: two vectors of nibbles, one of the bits above them.
   template <std::size_t Rows>
   static void add_half(const std::uint8_t* low, const std::uint8_t* high, const TzQ8Block* const* x,
                        std::size_t block, std::size_t at, __m256i* dot) {
-    const __m256i nibble = _mm256_set1_epi8(15);
-    const __m256i top = _mm256_set1_epi8(0x30);
     const __m256i bits = load_256(high);
     const __m256i n0 = load_256(low);
     const __m256i n1 = load_256(low + 64);
-    const auto merged = [&](__m256i nibbles, __m256i shifted) {
-      return _mm256_or_si256(_mm256_and_si256(nibbles, nibble), _mm256_and_si256(shifted, top));
-    };
     add_pair<Rows>(merged(n0, _mm256_slli_epi16(bits, 4)),
                    merged(_mm256_srli_epi16(n0, 4), _mm256_slli_epi16(bits, 2)), x, block, at, dot);
     add_pair<Rows>(merged(n1, bits), merged(_mm256_srli_epi16(n1, 4), _mm256_srli_epi16(bits, 2)),
@@ -86,5 +70,5 @@ struct Tile {
 }  // namespace
 
 extern "C" void tz_q6_k_matmul_m4n8__avx2(const TzMatmul* job) {
-  run_tiles<Tile>(job);
+  run_tiles<BlockTile<Block>>(job);
 }

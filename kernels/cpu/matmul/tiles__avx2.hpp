@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Shared text of the AVX2 matmul kernels: loads, the loop over panels and the last step of a tile.
-/// Internal linkage: see kernels/cpu/abi.hpp.
+/// Shared text of the AVX2 matmul kernels: loads, the loops over panels and blocks, and the last
+/// step of a tile. Internal linkage: see kernels/cpu/abi.hpp.
 #include <immintrin.h>
 
 #include "kernels/cpu/abi.hpp"
@@ -26,6 +26,12 @@ constexpr std::size_t kHalf = 8;  ///< outputs in a vector: half a panel
   return _mm_loadl_epi64(static_cast<const __m128i*>(static_cast<const void*>(from)));
 }
 
+/// Asks for the line that will be read 8 KiB from here; see tiles__avx512.hpp. Beyond the end it
+/// does nothing.
+[[maybe_unused]] void prefetch_after(const std::uint8_t* line) {
+  _mm_prefetch(line + 8192, _MM_HINT_T1);
+}
+
 /// Four consecutive activations, in every lane.
 [[maybe_unused]] __m256i four(const std::int8_t* q) {
   int value = 0;
@@ -44,6 +50,32 @@ constexpr std::size_t kHalf = 8;  ///< outputs in a vector: half a panel
   _mm256_maskstore_ps(out, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lanes),
                       sum);
 }
+
+/// A tile of quantised weights: Block::add<rows>(job, panel, half, block, x, sum) adds one block of
+/// 32 along K to the 8 outputs of a half.
+template <typename Block>
+struct BlockTile {
+  template <std::size_t Rows>
+  static void run(const TzMatmul* job, std::size_t row, std::size_t panel) {
+    const std::uint8_t* weights = job->weights + panel * job->panel_bytes;
+    const TzQ8Block* x[Rows];
+    __m256 low[Rows];
+    __m256 high[Rows];
+    for (std::size_t r = 0; r < Rows; ++r) {
+      x[r] = static_cast<const TzQ8Block*>(job->x[row + r]);
+      low[r] = _mm256_setzero_ps();
+      high[r] = _mm256_setzero_ps();
+    }
+    for (std::size_t block = 0; block < job->k / 32; ++block) {
+      Block::template add<Rows>(job, weights, 0, block, x, low);
+      Block::template add<Rows>(job, weights, 1, block, x, high);
+    }
+    for (std::size_t r = 0; r < Rows; ++r) {
+      store_half(job, row + r, panel * kPanel, low[r]);
+      store_half(job, row + r, panel * kPanel + kHalf, high[r]);
+    }
+  }
+};
 
 /// Runs Tile::run<rows>(job, row, panel) over all panels and, for each, over the rows in fours:
 /// what 16 registers hold.

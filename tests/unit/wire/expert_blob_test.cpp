@@ -534,6 +534,22 @@ TEST(FfnSpec, OnlyWhatTheActivationUsesIsWritten) {
             R"({"activation":"situ","beta":4,"linear_beta":25})");
 }
 
+TEST(FfnSpec, ExtremeParametersAreReadBackAsWritten) {
+  const Matrix up(WeightType::f32, 1, 1);
+  for (const float limit : {std::numeric_limits<float>::max(), std::numeric_limits<float>::min(),
+                            0.1F, 16777217.0F}) {
+    compute::ExpertView view;
+    view.spec = {.activation = Activation::silu_clamped, .limit = limit};
+    view.gate = up.view;
+    view.up = up.view;
+    view.down = up.view;
+    const std::vector<std::byte> blob = make_expert_blob(view);
+    const Result<ExpertBlob> read = parse_expert_blob(blob);
+    ASSERT_TRUE(read.has_value()) << read.error().message();
+    EXPECT_EQ(read->view.spec.limit, limit);
+  }
+}
+
 TEST(ExpertBlob, EveryCutAndEveryChangedHeaderByteIsRefusedOrReadWithoutHarm) {
   const std::vector<std::byte> blob = dense_expert().build();
   for (std::size_t size = 0; size < blob.size(); ++size) {
