@@ -81,6 +81,7 @@ TEST(Residency, RestartedNodeServesWithoutLoadingAnythingAgain) {
   for (ExpertIndex e = 0; e < 2; ++e) expect_answer<rpc::ExpertRow>(world.call(load_of(e)));
   world.restart();
   EXPECT_FALSE(world.node().is_ready());
+  world.settle();
   EXPECT_EQ(status_of(world).gates.size(), 1U);
   EXPECT_TRUE(world.node().is_ready());
   EXPECT_EQ(execute(world, 1), 2.0F);

@@ -30,15 +30,14 @@ struct Preset {
   double error_max;
 };
 
-// Dense: f32 sums in another order than the reference's. Quantised: the sum over a layer of the
-// quantiser's own error and of rounding activations to Q8_0 twice; measured 0.011 (Q8_0), 0.112
-// (Q4_K), 0.037 (Q6_K), 0.095 (Q4_K with Q6_K).
+// Dense: f32 sums in another order than the reference's. Quantised: the quantiser's own error over a layer, and activations
+// rounded to Q8_0 twice; each bound is about 1.5 times the worst measured over both models.
 constexpr Preset kPresets[] = {
     {"dense", std::nullopt, std::nullopt, 1e-5},
-    {"q8_0", tensor::WeightType::q8_0, tensor::WeightType::q8_0, 2e-2},
-    {"q4_k_m", tensor::WeightType::q4_k, tensor::WeightType::q6_k, 1.5e-1},
-    {"q4_k", tensor::WeightType::q4_k, tensor::WeightType::q4_k, 1.5e-1},
-    {"q6_k", tensor::WeightType::q6_k, tensor::WeightType::q6_k, 1.5e-1},
+    {"q8_0", tensor::WeightType::q8_0, tensor::WeightType::q8_0, 1.5e-2},
+    {"q4_k_m", tensor::WeightType::q4_k, tensor::WeightType::q6_k, 5e-2},
+    {"q4_k", tensor::WeightType::q4_k, tensor::WeightType::q4_k, 8.5e-2},
+    {"q6_k", tensor::WeightType::q6_k, tensor::WeightType::q6_k, 2.5e-2},
 };
 
 std::string model_folder(const TinyModel& model) {
@@ -123,7 +122,6 @@ TEST_P(TinyModelTest, PreparedLayersGiveTheTracedOutputs) {
       const double error =
           relative_l2(answer.outputs.as<float>(), trace.floats(prefix + "moe_output"));
       EXPECT_LE(error, preset.error_max) << prefix;
-      RecordProperty("relative_l2", std::to_string(error));
     }
   }
 }
