@@ -27,7 +27,8 @@ TEST(View, RanksWarmThenGpuThenRateThenAddress) {
   view.set_provider({.address = address(3), .committed_tps = 900});
   view.set_provider({.address = address(2), .committed_tps = 10'000});
   view.set_provider({.address = address(1), .has_gpu = true, .committed_tps = 99'999});
-  for (const std::uint8_t warm : {2, 3, 4, 5}) view.declare(address(warm), kKey, {.is_warm = true});
+  for (const int warm : {2, 3, 4, 5})
+    view.declare(address(static_cast<std::uint8_t>(warm)), kKey, {.is_warm = true});
   view.declare(address(1), kKey, {.is_warm = false});
   EXPECT_EQ(order(view, kKey), (std::vector<std::uint8_t>{4, 2, 3, 5, 1}));
 }
