@@ -21,8 +21,8 @@ void Holder::on_index(const std::vector<work::HoldingRow>& rows, Outbox& out) {
   pump(out);
 }
 
-Status Holder::acquire(LeaseId lease, const LayerKey& layer, const std::vector<ExpertIndex>& experts,
-                       Outbox& out) {
+Status Holder::acquire(LeaseId lease, const LayerKey& layer,
+                       const std::vector<ExpertIndex>& experts, Outbox& out) {
   if (leases_.size() >= options_.leases_max) {
     return fail(ErrorCode::busy, "", "too many requests in flight");
   }
@@ -43,7 +43,8 @@ Status Holder::acquire(LeaseId lease, const LayerKey& layer, const std::vector<E
     held.push_back(key);
     if (entry.resident != nullptr) {
       offer(key, entry, out);
-    } else if (!entry.is_reading && std::find(wanted_.begin(), wanted_.end(), key) == wanted_.end()) {
+    } else if (!entry.is_reading &&
+               std::find(wanted_.begin(), wanted_.end(), key) == wanted_.end()) {
       wanted_.push_back(key);
     }
   }
@@ -55,10 +56,11 @@ void Holder::release(LeaseId lease, ExpertIndex expert, Outbox& out) {
   const auto it = leases_.find(lease);
   if (it == leases_.end()) return;
   std::vector<ExpertKey>& held = it->second;
-  const auto key =
-      std::find_if(held.begin(), held.end(), [&](const ExpertKey& k) { return k.expert == expert; });
+  const auto key = std::find_if(held.begin(), held.end(),
+                                [&](const ExpertKey& k) { return k.expert == expert; });
   if (key == held.end()) return;
-  if (const auto entry = experts_.find(*key); entry != experts_.end()) entry->second.leases.erase(lease);
+  if (const auto entry = experts_.find(*key); entry != experts_.end())
+    entry->second.leases.erase(lease);
   held.erase(key);
   if (held.empty()) leases_.erase(it);
   pump(out);
@@ -68,7 +70,8 @@ void Holder::release_all(LeaseId lease, Outbox& out) {
   const auto it = leases_.find(lease);
   if (it == leases_.end()) return;
   for (const ExpertKey& key : it->second) {
-    if (const auto entry = experts_.find(key); entry != experts_.end()) entry->second.leases.erase(lease);
+    if (const auto entry = experts_.find(key); entry != experts_.end())
+      entry->second.leases.erase(lease);
   }
   leases_.erase(it);
   pump(out);
@@ -117,6 +120,11 @@ std::vector<Holder::ExpertView> Holder::experts() const {
     views.push_back({key, &entry.row, entry.resident != nullptr});
   }
   return views;
+}
+
+const work::HoldingRow* Holder::gate_row(const LayerKey& key) const {
+  const auto it = gates_.find(key);
+  return it == gates_.end() || it->second.gate == nullptr ? nullptr : &it->second.row;
 }
 
 std::vector<const work::HoldingRow*> Holder::gates() const {

@@ -29,7 +29,6 @@ Status Holder::begin_load(Load load, Outbox& out) {
   std::optional<BlobHash> expected;
   if (!load.source.is_inline) expected = load.source.uri_hash;
   if (load.row.expert) {
-    make_room(load.source.blob.size(), out);  // best effort: what the upload will take, roughly
     out.emplace_back(Run{id, work::AdmitExpert{load.source.blob, expected}});
   } else {
     out.emplace_back(Run{id, work::AdmitGate{load.source.blob, expected}});

@@ -18,6 +18,7 @@ std::string in_quotes(std::string_view name) {
 }
 
 bool SafetensorsHeaderReader::read(std::string_view json) {
+  json_bytes_ = json.size();
   const bool parsed = nlohmann::json::sax_parse(json.begin(), json.end(), this);
   return parsed && problem_.empty();
 }
@@ -198,6 +199,7 @@ bool SafetensorsHeaderReader::end_array() {
 
 bool SafetensorsHeaderReader::parse_error(std::size_t position, const std::string& /*token*/,
                                           const nlohmann::json::exception& /*error*/) {
+  if (position > json_bytes_) return refuse("header ends amid its JSON");
   return refuse("header is not JSON at byte " + std::to_string(position));
 }
 

@@ -58,6 +58,7 @@ class SafetensorsHeaderReader {
 
   SafetensorsHeader header_;
   std::string problem_;
+  std::size_t json_bytes_ = 0;
   Place place_ = Place::document;
   Member member_ = Member::dtype;
   bool metadata_seen_ = false;

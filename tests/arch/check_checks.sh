@@ -10,6 +10,7 @@ echo '#include <boost/asio.hpp>' >"$bad/include/tenzro/node/node.hpp"
 printf '// line\n%.0s' $(seq 601) >"$bad/src/node/long.cpp"
 echo 'int   badly_formatted;' >"$bad/src/node/format.cpp"
 printf '// see /%s/alice/notes\n' home >"$bad/src/node/path.cpp"
+echo 'See [there](nowhere/page.md).' >"$bad/README.md"
 echo stray >"$bad/extra/file"
 
 status=0
@@ -25,6 +26,7 @@ refuses() {  # check, what its output must name
 refuses format format.cpp
 refuses includes node.hpp
 refuses lengths long.cpp
+refuses links nowhere/page.md
 refuses words path.cpp
 refuses layout extra
 exit $status

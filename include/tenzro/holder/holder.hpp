@@ -1,21 +1,28 @@
 #pragma once
 /// \file
-/// Expert residency: which experts and gates this node holds, which of them are in memory, and who uses them.
+/// Expert residency: which experts and gates this node holds, which of them are in memory, and who
+/// uses them.
 ///
-/// Every expert is on disk (its blob in the store) and, while it fits, in memory (uploaded to the backend).
-/// Rules
-///  - A load is atomic: blob checked and uploaded, then blob and row durable, then the new weights replace the old. On
+/// Every expert is on disk (its blob in the store) and, while it fits, in memory (uploaded to the
+/// backend). Rules
+///  - A load is atomic: blob checked and uploaded, then blob and row durable, then the new weights
+///  replace the old. On
 ///    any error before that the previous ones keep serving. Why: an operator reloads a live expert.
-///  - Memory is counted in the backend's own bytes. Above the budget the least recently used expert that no lease pins
-///    loses its memory form; nothing is ever dropped from disk to make room. Why: residency is a cache, holding is not.
-///  - A lease pins what it got until it lets go. Experts that are on disk are read and uploaded in order of request while
-///    they fit beside what is pinned; a set larger than the budget so runs in turns. One expert larger than the whole
-///    budget is admitted when nothing else is pinned, and counted.
-///  - Free memory is filled from disk in the background, most recently used first, `background_reads_max` at a time.
-///  - A blob that does not hash to its name is quarantined, its holding withdrawn, its waiters told. Never served.
+///  - Memory is counted in the backend's own bytes. Above the budget the least recently used expert
+///  that no lease pins
+///    loses its memory form; nothing is ever dropped from disk to make room. Why: residency is a
+///    cache, holding is not.
+///  - A lease pins what it got until it lets go. Experts that are on disk are read and uploaded in
+///  order of request while
+///    they fit beside what is pinned; a set larger than the budget so runs in turns. One expert
+///    larger than the whole budget is admitted when nothing else is pinned, and counted.
+///  - Free memory is filled from disk in the background, most recently used first,
+///  `background_reads_max` at a time.
+///  - A blob that does not hash to its name is quarantined, its holding withdrawn, its waiters
+///  told. Never served.
 ///  - Gates are small and stay in memory; after a restart they are read back before anything else.
-/// Bounds: `holdings_max` rows, `loads_max` loads in progress, `leases_max` leases: beyond them `busy`.
-/// Cost: O(log n) a call, O(n) an eviction. Thread: the owner's only. Pure.
+/// Bounds: `holdings_max` rows, `loads_max` loads in progress, `leases_max` leases: beyond them
+/// `busy`. Cost: O(log n) a call, O(n) an eviction. Thread: the owner's only. Pure.
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -78,7 +85,8 @@ struct Unloaded {
   Result<bool> removed;
 };
 
-/// One expert of a lease is in memory, and stays there until the lease lets go of it; or it cannot be had.
+/// One expert of a lease is in memory, and stays there until the lease lets go of it; or it cannot
+/// be had.
 struct ExpertReady {
   LeaseId lease{};
   ExpertIndex expert = 0;
@@ -108,8 +116,8 @@ struct Store {
   work::StoreOp op;
 };
 
-using Action = std::variant<Run, Store, ExpertChanged, GateChanged, ExpertLoaded, GateLoaded, Unloaded, ExpertReady,
-                            ExpertUnavailable, BlobDamaged>;
+using Action = std::variant<Run, Store, ExpertChanged, GateChanged, ExpertLoaded, GateLoaded,
+                            Unloaded, ExpertReady, ExpertUnavailable, BlobDamaged>;
 using Outbox = std::vector<Action>;
 
 struct Counters {
@@ -139,15 +147,17 @@ class Holder {
   void on_index(const std::vector<work::HoldingRow>& rows, Outbox& out);
 
   /// Error: busy.
-  [[nodiscard]] Status load_expert(RequestId waiter, const ExpertKey& key, LoadSource source, Outbox& out);
-  [[nodiscard]] Status load_gate(RequestId waiter, const LayerKey& key, LoadSource source, Outbox& out);
+  [[nodiscard]] Status load_expert(RequestId waiter, const ExpertKey& key, LoadSource source,
+                                   Outbox& out);
+  [[nodiscard]] Status load_gate(RequestId waiter, const LayerKey& key, LoadSource source,
+                                 Outbox& out);
   void unload_expert(RequestId waiter, const ExpertKey& key, Outbox& out);
   void unload_gate(RequestId waiter, const LayerKey& key, Outbox& out);
 
-  /// Asks for experts of one layer; each comes as ExpertReady or ExpertUnavailable, those in memory before this returns.
-  /// Error: busy.
-  [[nodiscard]] Status acquire(LeaseId lease, const LayerKey& layer, const std::vector<ExpertIndex>& experts,
-                               Outbox& out);
+  /// Asks for experts of one layer; each comes as ExpertReady or ExpertUnavailable, those in memory
+  /// before this returns. Error: busy.
+  [[nodiscard]] Status acquire(LeaseId lease, const LayerKey& layer,
+                               const std::vector<ExpertIndex>& experts, Outbox& out);
   /// Lets go of one expert of the lease; unknown pairs are ignored.
   void release(LeaseId lease, ExpertIndex expert, Outbox& out);
   /// Lets go of all, asked for or got.
@@ -170,11 +180,16 @@ class Holder {
   [[nodiscard]] std::optional<ExpertView> expert(const ExpertKey& key) const;
   /// Every held expert, in key order.
   [[nodiscard]] std::vector<ExpertView> experts() const;
+  /// The row of a loaded gate, or null.
+  [[nodiscard]] const work::HoldingRow* gate_row(const LayerKey& key) const;
   /// Every loaded gate's row, in key order.
   [[nodiscard]] std::vector<const work::HoldingRow*> gates() const;
+
   [[nodiscard]] const Counters& counters() const { return counters_; }
+
   /// True once every gate of the index has been read back (or has failed).
   [[nodiscard]] bool is_ready() const { return gates_wanted_.empty() && gate_reads_ == 0; }
+
   [[nodiscard]] std::uint64_t memory_budget_bytes() const { return options_.memory_budget_bytes; }
 
  private:

@@ -1,0 +1,67 @@
+#pragma once
+/// \file
+/// What a forward or an execution asks of its node: values, no callbacks.
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "tenzro/base/buffer.hpp"
+#include "tenzro/base/result.hpp"
+#include "tenzro/routing/routed.hpp"
+#include "tenzro/work/job.hpp"
+
+namespace tenzro::forward {
+
+struct Run {
+  JobId id{};
+  work::Job job;
+};
+
+/// Have these experts of the request's layer in memory; each answers as ready or unavailable.
+struct Acquire {
+  std::vector<ExpertIndex> experts;
+};
+
+/// The expert's batch is over; it need not stay.
+struct Release {
+  ExpertIndex expert = 0;
+};
+
+/// This host computed that many (token, expert) pairs.
+struct Metered {
+  std::uint64_t pairs = 0;
+};
+
+struct Missing {
+  ExpertIndex expert = 0;
+  std::vector<std::uint32_t> tokens;
+};
+
+struct ForwardOutcome {
+  routing::Routed routed;
+  BufferRef outputs;
+  std::uint32_t batches = 0;
+  std::uint32_t batches_local = 0;
+  std::uint32_t replans = 0;
+  std::vector<Missing> missing;
+  bool is_q8_carrier = false;
+};
+
+/// The request is over, for better or worse: exactly one a forward, and nothing after it.
+struct ForwardFinished {
+  Result<ForwardOutcome> outcome;
+};
+
+struct ExecutionOutcome {
+  BufferRef outputs;
+  std::string receipt_json;
+};
+
+struct ExecutionFinished {
+  Result<ExecutionOutcome> outcome;
+};
+
+using Action = std::variant<Run, Acquire, Release, Metered, ForwardFinished, ExecutionFinished>;
+using Outbox = std::vector<Action>;
+
+}  // namespace tenzro::forward

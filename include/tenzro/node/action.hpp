@@ -1,0 +1,41 @@
+#pragma once
+/// \file
+/// What a node wants done by its shell: values, no callbacks.
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tenzro/base/ids.hpp"
+#include "tenzro/base/result.hpp"
+#include "tenzro/rpc/answer.hpp"
+#include "tenzro/work/job.hpp"
+
+namespace tenzro::node {
+
+/// The one answer of a request.
+struct Reply {
+  RequestId request{};
+  Result<rpc::Answer> answer;
+};
+
+/// Compute this; answer with Node::on_job_done.
+struct Run {
+  JobId id{};
+  work::Job job;
+};
+
+/// Do this on disk; answer with Node::on_store_done.
+struct Store {
+  JobId id{};
+  work::StoreOp op;
+};
+
+/// An operator should read this.
+struct Notice {
+  std::string text;
+};
+
+using Action = std::variant<Reply, Run, Store, Notice>;
+using Outbox = std::vector<Action>;
+
+}  // namespace tenzro::node

@@ -1,0 +1,235 @@
+#pragma once
+/// \file
+/// The node: a state machine that turns calls and results into replies and work.
+///
+/// Events in (a call, a compute result, a stored result, a tick), actions out (reply, run, store,
+/// notice). It composes the cores: `holder` (residency), `shards` and `planner` (who holds what),
+/// `forward` (requests in flight), `prepare` (jobs). Rules
+///  - Every call gets exactly one Reply, unless it was cancelled first; then none.
+///  - Results for work that nobody wants any more are ignored.
+///  - At most `requests_max` calls are in progress; beyond them the answer is `busy`. Why: each
+///  pins memory.
+///  - While draining, calls that start new work are refused; those in flight finish.
+/// Thread: the owner's only. Pure: time comes in, nothing is read from the outside.
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tenzro/base/prng.hpp"
+#include "tenzro/base/time.hpp"
+#include "tenzro/catalog/catalog.hpp"
+#include "tenzro/forward/execution.hpp"
+#include "tenzro/forward/flight.hpp"
+#include "tenzro/holder/holder.hpp"
+#include "tenzro/node/action.hpp"
+#include "tenzro/prepare/jobs.hpp"
+#include "tenzro/rpc/call.hpp"
+#include "tenzro/shards/view.hpp"
+
+namespace tenzro::node {
+
+/// What a node is told about itself at start; all of it is shown by some method.
+struct About {
+  std::string version;
+  std::string name;
+  EndpointId endpoint_id{};
+  ProviderAddress provider{};
+  /// "http://host:port" as announced; empty where there is none.
+  std::string http_endpoint;
+  std::string rpc_address;
+  std::string quic_address;
+  std::string compute_backend;
+  bool has_gpu = false;
+  std::uint32_t threads = 1;
+  std::vector<std::string> alpns;
+};
+
+struct Options {
+  holder::Options holder;
+  prepare::Options prepare;
+  rpc::Policy policy;
+  Duration forward_deadline = std::chrono::seconds(30);
+  compute::Profile profile = compute::Profile::exact;
+  rpc::CarrierChoice carrier = rpc::CarrierChoice::automatic;
+  double min_kept_mass = 0.5;
+  std::size_t requests_max = 256;
+  std::uint64_t price_per_input_token = 10;
+  std::uint64_t minimum_price = 100;
+};
+
+/// Running totals since start, for metrics.
+struct Totals {
+  std::uint64_t calls = 0;
+  std::uint64_t calls_refused_busy = 0;
+  std::uint64_t forwards = 0;
+  std::uint64_t forwards_failed = 0;
+  std::uint64_t executions = 0;
+  std::uint64_t executions_failed = 0;
+  std::uint64_t token_expert_pairs = 0;
+  std::uint64_t replans = 0;
+};
+
+class Node {
+ public:
+  Node(const Options& options, About about, const catalog::Catalog& catalog, Prng& prng);
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  /// Once, before any call: what the store remembers.
+  void on_index(Instant now, const std::vector<work::HoldingRow>& rows, Outbox& out);
+  void on_call(Instant now, RequestId request, rpc::Call call, Outbox& out);
+  /// The client is gone: no Reply will follow, work in progress is let go.
+  void on_cancel(Instant now, RequestId request, Outbox& out);
+  void on_job_done(Instant now, JobId id, const work::JobResult& result, Outbox& out);
+  void on_store_done(Instant now, JobId id, const work::StoreResult& result, Outbox& out);
+  void on_tick(Instant now, Outbox& out);
+  [[nodiscard]] std::optional<Instant> next_deadline() const;
+
+  /// Addresses become known when sockets are bound.
+  void set_addresses(std::string rpc_address, std::string http_endpoint);
+
+  void drain() { is_draining_ = true; }
+
+  [[nodiscard]] bool is_draining() const { return is_draining_; }
+
+  /// True once the gates the store remembers are loaded.
+  [[nodiscard]] bool is_ready() const { return holder_.is_ready(); }
+
+  [[nodiscard]] std::size_t requests_in_progress() const { return requests_.size(); }
+
+  [[nodiscard]] std::size_t requests_max() const { return options_.requests_max; }
+
+  [[nodiscard]] const Totals& totals() const { return totals_; }
+
+  [[nodiscard]] const holder::Holder& holder() const { return holder_; }
+
+  [[nodiscard]] std::uint32_t measured_tps(Instant now) const { return meter_.rate(now); }
+
+ private:
+  /// A load whose bytes are being read by URI.
+  struct UriLoad {
+    LayerKey layer;
+    std::optional<ExpertIndex> expert;
+    std::string uri;
+    BlobHash hash{};
+  };
+
+  struct RouteWait {
+    LayerKey key;
+    std::uint32_t top_k = 0;
+  };
+
+  struct FetchWait {};
+
+  struct PublishWait {};
+
+  /// Waits inside a core (a load, an unload, a prepare).
+  struct CoreWait {};
+
+  struct ForwardWait {
+    std::unique_ptr<forward::Flight> flight;
+    Instant started;
+    std::uint32_t top_k = 0;
+  };
+
+  struct ExecuteWait {
+    std::unique_ptr<forward::Execution> execution;
+  };
+
+  using Waiting =
+      std::variant<CoreWait, UriLoad, RouteWait, FetchWait, PublishWait, ForwardWait, ExecuteWait>;
+
+  /// Whose a job is: a core's, or a request's.
+  enum class Core : std::uint8_t { holder, prepare };
+  using Owner = std::variant<Core, RequestId>;
+
+  class HeldFacts;
+
+  // calls_query.cpp
+  [[nodiscard]] Result<rpc::Answer> shard_map(Instant now, const rpc::ShardMapCall& call);
+  [[nodiscard]] Result<rpc::Answer> plan_dispatch(Instant now, const rpc::PlanDispatchCall& call);
+  [[nodiscard]] Result<rpc::Answer> catalog_shape(const rpc::CatalogShapeCall& call) const;
+  [[nodiscard]] Result<rpc::Answer> model_metadata(const rpc::ModelMetadataCall& call) const;
+  [[nodiscard]] Result<rpc::Answer> expert_status(Instant now) const;
+  [[nodiscard]] Result<rpc::Answer> node_status(Instant now) const;
+  [[nodiscard]] Result<rpc::Answer> list_providers(Instant now) const;
+  [[nodiscard]] rpc::ExpertRow expert_row(const holder::Holder::ExpertView& view) const;
+  [[nodiscard]] rpc::GateRow gate_row(const work::HoldingRow& row) const;
+
+  // calls_run.cpp
+  void start_route(RequestId request, rpc::RouteCall call, Outbox& out);
+  void start_forward(Instant now, RequestId request, rpc::ForwardCall call, Outbox& out);
+  void start_execute(Instant now, RequestId request, rpc::ExecuteCall call, Outbox& out);
+  [[nodiscard]] Result<std::shared_ptr<const work::Gate>> gate_for(
+      const rpc::RouteCall& call) const;
+  [[nodiscard]] Result<std::uint32_t> choose_top_k(const rpc::RouteCall& call,
+                                                   const routing::Router& router) const;
+  void on_request_job(Instant now, RequestId request, const work::JobResult& result, Outbox& out);
+  void on_forward_job(RequestId request, forward::Flight& flight, const work::JobResult& result);
+  void on_execute_job(RequestId request, forward::Execution& execution,
+                      const work::JobResult& result);
+  void take_forward(Instant now, RequestId request, forward::Action& action, Outbox& out);
+  void advance_forward(RequestId request);
+  void finish_route(RequestId request, const RouteWait& wait, const work::JobResult& result,
+                    Outbox& out);
+  void finish_forward(Instant now, RequestId request,
+                      const Result<forward::ForwardOutcome>& outcome, Outbox& out);
+  void finish_execute(RequestId request, const Result<forward::ExecutionOutcome>& outcome,
+                      Outbox& out);
+  void end_request(RequestId request, Result<rpc::Answer> answer, Outbox& out);
+
+  // calls_load.cpp
+  void start_load(RequestId request, LayerKey layer, std::optional<ExpertIndex> expert,
+                  bool has_inline, BufferRef blob, std::optional<std::string> uri, Outbox& out);
+  void begin_load(RequestId request, const LayerKey& layer, std::optional<ExpertIndex> expert,
+                  holder::LoadSource source, Outbox& out);
+  void on_request_store(RequestId request, const work::StoreResult& result, Outbox& out);
+  void take_holder(holder::Action& action, Outbox& out);
+  void take_prepare(prepare::Action& action, Outbox& out);
+  void on_expert_changed(const holder::ExpertChanged& change);
+  void on_expert_loaded(const holder::ExpertLoaded& loaded, Outbox& out);
+  void on_gate_loaded(const holder::GateLoaded& loaded, Outbox& out);
+  void on_unloaded(const holder::Unloaded& unloaded, Outbox& out);
+  void on_lease_answer(const holder::Action& action);
+  void update_roles();
+
+  // node.cpp
+  struct Dispatcher;
+  [[nodiscard]] bool admits(RequestId request, const rpc::Call& call, Outbox& out);
+  void queue_forward(RequestId request, forward::Outbox actions);
+  void settle(Instant now, Outbox& out);
+  void reply(RequestId request, Result<rpc::Answer> answer, Outbox& out);
+
+  [[nodiscard]] static holder::LeaseId lease_of(RequestId request) {
+    return holder::LeaseId{static_cast<std::uint64_t>(request)};
+  }
+
+  Options options_;
+  About about_;
+  const catalog::Catalog& catalog_;
+  Prng& prng_;
+  work::JobIds ids_;
+  holder::Holder holder_;
+  holder::Meter meter_;
+  shards::View view_;
+  prepare::Jobs prepare_;
+  std::map<RequestId, Waiting> requests_;  // ordered: iteration reaches the outbox
+  std::map<JobId, Owner> owners_;
+  // What the cores put out and settle() has not yet taken; empty between events.
+  holder::Outbox holder_out_;
+  prepare::Outbox prepare_out_;
+  std::vector<std::pair<RequestId, forward::Action>> forward_out_;
+  std::set<RequestId> touched_;
+  Totals totals_;
+  std::vector<std::uint64_t> forward_us_;  ///< ring of the latest forward times
+  std::size_t forward_us_next_ = 0;
+  Instant started_;
+  bool is_draining_ = false;
+};
+
+}  // namespace tenzro::node

@@ -1,0 +1,189 @@
+#include "tenzro/base/assert.hpp"
+#include "tenzro/base/bytes.hpp"
+#include "tenzro/node/node.hpp"
+#include "tenzro/wire/uri.hpp"
+
+namespace tenzro::node {
+namespace {
+
+/// `expert load: …` and `gate load: …` are what clients match on; a full disk or a full queue says
+/// so itself.
+Error load_error(bool is_expert, const Error& error) {
+  const bool is_content = error.code == ErrorCode::runtime || error.code == ErrorCode::io;
+  const ErrorCode code = is_content ? ErrorCode::runtime : error.code;
+  return {code, "", (is_expert ? "expert load: " : "gate load: ") + error.message()};
+}
+
+}  // namespace
+
+void Node::start_load(RequestId request, LayerKey layer, std::optional<ExpertIndex> expert,
+                      bool has_inline, BufferRef blob, std::optional<std::string> uri,
+                      Outbox& out) {
+  std::optional<BlobHash> hash;
+  if (uri) {
+    const auto parsed = wire::parse_blob_uri(*uri);
+    if (!parsed) {
+      reply(request,
+            fail(ErrorCode::invalid_params, "", "invalid uri: " + parsed.error().message()), out);
+      return;
+    }
+    hash = parsed->hash;
+  }
+  if (has_inline) {
+    begin_load(request, layer, expert, {std::move(blob), std::move(uri), hash, true}, out);
+    return;
+  }
+  requests_.at(request) = UriLoad{std::move(layer), expert, *uri, *hash};
+  const JobId id = ids_.next();
+  owners_.emplace(id, request);
+  out.emplace_back(Store{id, work::ReadBlob{*hash}});
+}
+
+void Node::begin_load(RequestId request, const LayerKey& layer, std::optional<ExpertIndex> expert,
+                      holder::LoadSource source, Outbox& out) {
+  requests_.at(request) = CoreWait{};
+  const Status status = expert ? holder_.load_expert(request, {layer.model, layer.layer, *expert},
+                                                     std::move(source), holder_out_)
+                               : holder_.load_gate(request, layer, std::move(source), holder_out_);
+  if (!status) reply(request, fail(load_error(expert.has_value(), status.error())), out);
+}
+
+void Node::on_request_store(RequestId request, const work::StoreResult& result, Outbox& out) {
+  const auto it = requests_.find(request);
+  if (it == requests_.end()) return;
+  if (!result) {
+    const bool is_fetch = !std::holds_alternative<PublishWait>(it->second);
+    const std::string prefix = is_fetch ? "blob fetch: " : "blob publish: ";
+    reply(request, fail(ErrorCode::infrastructure, "", prefix + result.error().message()), out);
+    return;
+  }
+  if (std::holds_alternative<PublishWait>(it->second)) {
+    const auto& published = std::get<work::Published>(*result);
+    reply(request, rpc::PublishBlobAnswer{published.hash, published.size_bytes}, out);
+  } else if (std::holds_alternative<FetchWait>(it->second)) {
+    reply(request, rpc::FetchBlobAnswer{std::get<work::ReadBytes>(*result).bytes}, out);
+  } else if (auto* load = std::get_if<UriLoad>(&it->second)) {
+    const UriLoad wait = std::move(*load);
+    begin_load(request, wait.layer, wait.expert,
+               {std::get<work::ReadBytes>(*result).bytes, wait.uri, wait.hash, false}, out);
+  }
+}
+
+void Node::on_expert_changed(const holder::ExpertChanged& change) {
+  if (change.change == holder::Change::withdrawn) {
+    view_.withdraw(about_.provider, change.key);
+  } else {
+    view_.declare(about_.provider, change.key,
+                  {.is_warm = change.change == holder::Change::held_in_memory,
+                   .blob_uri = change.source_uri});
+  }
+  update_roles();
+}
+
+void Node::update_roles() {
+  shards::Provider self{.address = about_.provider, .has_gpu = about_.has_gpu};
+  self.endpoint_id = to_hex(about_.endpoint_id);
+  if (!about_.http_endpoint.empty()) self.http_endpoint = about_.http_endpoint;
+  const holder::Counters& counters = holder_.counters();
+  if (counters.memory_experts + counters.disk_experts > 0)
+    self.roles.insert(shards::Role::expert_holder);
+  if (counters.gate_bytes > 0) self.roles.insert(shards::Role::router);
+  view_.set_provider(self);
+}
+
+void Node::on_lease_answer(const holder::Action& action) {
+  const auto* ready = std::get_if<holder::ExpertReady>(&action);
+  const auto* unavailable = std::get_if<holder::ExpertUnavailable>(&action);
+  const holder::LeaseId lease = ready != nullptr ? ready->lease : unavailable->lease;
+  const RequestId request{static_cast<std::uint64_t>(lease)};
+  const auto it = requests_.find(request);
+  if (it == requests_.end()) return;
+  forward::Outbox actions;
+  if (auto* wait = std::get_if<ForwardWait>(&it->second)) {
+    if (ready != nullptr) {
+      wait->flight->on_expert_ready(ready->expert, ready->resident);
+    } else {
+      wait->flight->on_expert_unavailable(unavailable->expert, unavailable->error, actions);
+    }
+    touched_.insert(request);
+  } else if (auto* execute = std::get_if<ExecuteWait>(&it->second)) {
+    if (ready != nullptr) {
+      execute->execution->on_expert_ready(ready->resident, actions);
+    } else {
+      execute->execution->on_expert_unavailable(unavailable->error, actions);
+    }
+  }
+  queue_forward(request, std::move(actions));
+}
+
+void Node::take_holder(holder::Action& action, Outbox& out) {
+  if (auto* run = std::get_if<holder::Run>(&action)) {
+    owners_.emplace(run->id, Core::holder);
+    out.emplace_back(Run{run->id, std::move(run->job)});
+  } else if (auto* store = std::get_if<holder::Store>(&action)) {
+    owners_.emplace(store->id, Core::holder);
+    out.emplace_back(Store{store->id, std::move(store->op)});
+  } else if (const auto* expert = std::get_if<holder::ExpertChanged>(&action)) {
+    on_expert_changed(*expert);
+  } else if (std::holds_alternative<holder::GateChanged>(action)) {
+    update_roles();
+  } else if (const auto* loaded = std::get_if<holder::ExpertLoaded>(&action)) {
+    on_expert_loaded(*loaded, out);
+  } else if (const auto* gate = std::get_if<holder::GateLoaded>(&action)) {
+    on_gate_loaded(*gate, out);
+  } else if (const auto* unloaded = std::get_if<holder::Unloaded>(&action)) {
+    on_unloaded(*unloaded, out);
+  } else if (const auto* damaged = std::get_if<holder::BlobDamaged>(&action)) {
+    out.emplace_back(Notice{"blob " + to_hex(damaged->hash) + " cannot be used: " + damaged->what});
+  } else {
+    on_lease_answer(action);
+  }
+}
+
+void Node::on_expert_loaded(const holder::ExpertLoaded& loaded, Outbox& out) {
+  if (!loaded.status) {
+    reply(loaded.waiter, fail(load_error(true, loaded.status.error())), out);
+    return;
+  }
+  const auto view = holder_.expert(loaded.key);
+  TENZRO_ASSERT(view.has_value());
+  reply(loaded.waiter, expert_row(*view), out);
+}
+
+void Node::on_gate_loaded(const holder::GateLoaded& loaded, Outbox& out) {
+  if (!loaded.status) {
+    reply(loaded.waiter, fail(load_error(false, loaded.status.error())), out);
+    return;
+  }
+  const work::HoldingRow* row = holder_.gate_row(loaded.key);
+  TENZRO_ASSERT(row != nullptr);
+  reply(loaded.waiter, gate_row(*row), out);
+}
+
+void Node::on_unloaded(const holder::Unloaded& unloaded, Outbox& out) {
+  if (!unloaded.removed) {
+    reply(unloaded.waiter, fail(unloaded.removed.error()), out);
+    return;
+  }
+  reply(unloaded.waiter, rpc::UnloadAnswer{unloaded.layer, unloaded.expert, *unloaded.removed},
+        out);
+}
+
+void Node::take_prepare(prepare::Action& action, Outbox& out) {
+  if (auto* run = std::get_if<prepare::Run>(&action)) {
+    owners_.emplace(run->id, Core::prepare);
+    out.emplace_back(Run{run->id, std::move(run->job)});
+  } else if (auto* store = std::get_if<prepare::Store>(&action)) {
+    owners_.emplace(store->id, Core::prepare);
+    out.emplace_back(Store{store->id, std::move(store->op)});
+  } else {
+    auto& started = std::get<prepare::Started>(action);
+    if (started.answer) {
+      reply(started.waiter, std::move(*started.answer), out);
+    } else {
+      reply(started.waiter, fail(started.answer.error()), out);
+    }
+  }
+}
+
+}  // namespace tenzro::node

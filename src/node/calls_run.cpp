@@ -1,0 +1,302 @@
+#include <algorithm>
+
+#include "tenzro/base/bytes.hpp"
+#include "tenzro/node/node.hpp"
+
+namespace tenzro::node {
+namespace {
+
+constexpr std::size_t kForwardTimesKept = 1024;
+
+rpc::RoutedTokens to_answer(const routing::Routed& routed) {
+  rpc::RoutedTokens tokens{.tokens = routed.tokens, .slots_per_token = routed.slots_per_token};
+  tokens.slots.reserve(routed.slots.size());
+  for (const routing::Slot& slot : routed.slots) tokens.slots.push_back({slot.expert, slot.weight});
+  return tokens;
+}
+
+forward::Carrier to_carrier(rpc::CarrierChoice choice) {
+  switch (choice) {
+    case rpc::CarrierChoice::dense:
+      return forward::Carrier::dense;
+    case rpc::CarrierChoice::q8:
+      return forward::Carrier::q8;
+    case rpc::CarrierChoice::automatic:
+      break;
+  }
+  return forward::Carrier::automatic;
+}
+
+Error width_error(std::string_view field, std::uint32_t given, std::string_view whose,
+                  std::uint32_t real) {
+  return {ErrorCode::invalid_params, std::string(field),
+          std::to_string(given) + " is not the " + std::string(whose) + "'s width, " +
+              std::to_string(real)};
+}
+
+/// A job's output of one kind, or its error. The kind is known: jobs answer with their own.
+template <typename T>
+Result<T> output_as(const work::JobResult& result) {
+  if (!result) return tl::unexpected<Error>(result.error());
+  return std::get<T>(*result);
+}
+
+}  // namespace
+
+/// What this node knows of experts' weights: for now, its own.
+class Node::HeldFacts final : public forward::Facts {
+ public:
+  explicit HeldFacts(const holder::Holder& holder) : holder_(holder) {}
+
+  [[nodiscard]] const work::ExpertFacts* find(const ExpertKey& key) const override {
+    return holder_.facts(key);
+  }
+
+ private:
+  const holder::Holder& holder_;
+};
+
+Result<std::shared_ptr<const work::Gate>> Node::gate_for(const rpc::RouteCall& call) const {
+  auto gate = holder_.gate(call.key);
+  if (gate == nullptr) {
+    return fail(ErrorCode::runtime, "",
+                "moe route: gating network for " + call.key.model + " layer " +
+                    std::to_string(call.key.layer) + " is not loaded on this host");
+  }
+  if (gate->router.d_model() != call.d_model) {
+    return fail(width_error("d_model", call.d_model, "gate", gate->router.d_model()));
+  }
+  return gate;
+}
+
+Result<std::uint32_t> Node::choose_top_k(const rpc::RouteCall& call,
+                                         const routing::Router& router) const {
+  if (call.top_k) return *call.top_k;
+  if (const auto own = router.default_top_k()) return *own;
+  const catalog::Model* model = catalog_.find(call.key.model);
+  if (model != nullptr && model->moe) return model->moe->experts_per_token;
+  return fail(ErrorCode::invalid_params, "",
+              "top_k not given and no catalog MoE shape for model_id: " + echo(call.key.model));
+}
+
+void Node::start_route(RequestId request, rpc::RouteCall call, Outbox& out) {
+  const auto gate = gate_for(call);
+  if (!gate) return reply(request, fail(gate.error()), out);
+  const auto top_k = choose_top_k(call, (*gate)->router);
+  if (!top_k) return reply(request, fail(top_k.error()), out);
+  requests_.at(request) = RouteWait{call.key, *top_k};
+  const JobId id = ids_.next();
+  owners_.emplace(id, request);
+  work::RunGate job{.gate = *gate,
+                    .profile = options_.profile,
+                    .tokens = call.hidden.count,
+                    .hidden = std::move(call.hidden.data),
+                    .top_k = *top_k};
+  if (call.router_hidden) job.router_hidden = std::move(call.router_hidden->data);
+  if (call.token_ids) job.token_ids = std::move(*call.token_ids);
+  out.emplace_back(Run{id, std::move(job)});
+}
+
+void Node::start_forward(Instant now, RequestId request, rpc::ForwardCall call, Outbox& out) {
+  rpc::RouteCall& route = call.route;
+  const auto gate = gate_for(route);
+  if (!gate) return reply(request, fail(gate.error()), out);
+  const auto top_k = choose_top_k(route, (*gate)->router);
+  if (!top_k) return reply(request, fail(top_k.error()), out);
+  ++totals_.forwards;
+  const rpc::CarrierChoice carrier =
+      call.carrier == rpc::CarrierChoice::automatic ? options_.carrier : call.carrier;
+  forward::Request forward{.layer = route.key,
+                           .tokens = route.hidden.count,
+                           .d_model = route.d_model,
+                           .hidden = std::move(route.hidden.data),
+                           .top_k = *top_k,
+                           .allow_cold = call.allow_cold,
+                           .allow_partial = call.allow_partial,
+                           .carrier = to_carrier(carrier),
+                           .profile = call.profile.value_or(options_.profile),
+                           .min_kept_mass = options_.min_kept_mass,
+                           .deadline = now + options_.forward_deadline};
+  if (route.router_hidden) forward.router_hidden = std::move(route.router_hidden->data);
+  if (route.token_ids) forward.token_ids = std::move(*route.token_ids);
+  ForwardWait wait{std::make_unique<forward::Flight>(std::move(forward), *gate, ids_), now, *top_k};
+  forward::Outbox actions;
+  wait.flight->start(actions);
+  requests_.at(request) = std::move(wait);
+  queue_forward(request, std::move(actions));
+}
+
+void Node::start_execute(Instant now, RequestId request, rpc::ExecuteCall call, Outbox& out) {
+  const work::ExpertFacts* facts = holder_.facts(call.key);
+  if (facts == nullptr) {
+    return reply(
+        request,
+        fail(ErrorCode::runtime, "",
+             "moe execute: expert " + call.key.model + " l" + std::to_string(call.key.layer) +
+                 "/e" + std::to_string(call.key.expert) + " is not loaded on this host"),
+        out);
+  }
+  if (facts->d_model != call.d_model) {
+    return reply(request, fail(width_error("d_model", call.d_model, "expert", facts->d_model)),
+                 out);
+  }
+  ++totals_.executions;
+  forward::ExecuteRequest execute{.key = std::move(call.key),
+                                  .d_model = call.d_model,
+                                  .token_indices = std::move(call.token_indices),
+                                  .is_q8 = call.is_q8,
+                                  .carrier = std::move(call.carrier),
+                                  .hidden = std::move(call.hidden.data),
+                                  .profile = call.profile.value_or(options_.profile),
+                                  .deadline = now + options_.forward_deadline};
+  ExecuteWait wait{std::make_unique<forward::Execution>(std::move(execute), ids_)};
+  forward::Outbox actions;
+  wait.execution->start(actions);
+  requests_.at(request) = std::move(wait);
+  queue_forward(request, std::move(actions));
+}
+
+void Node::on_request_job(Instant /*now*/, RequestId request, const work::JobResult& result,
+                          Outbox& out) {
+  const auto it = requests_.find(request);
+  if (it == requests_.end()) return;
+  if (const auto* route = std::get_if<RouteWait>(&it->second)) {
+    finish_route(request, RouteWait(*route), result, out);
+  } else if (auto* wait = std::get_if<ForwardWait>(&it->second)) {
+    on_forward_job(request, *wait->flight, result);
+  } else if (auto* execute = std::get_if<ExecuteWait>(&it->second)) {
+    on_execute_job(request, *execute->execution, result);
+  }
+}
+
+void Node::on_forward_job(RequestId request, forward::Flight& flight,
+                          const work::JobResult& result) {
+  forward::Outbox actions;
+  // Which job failed does not matter to a forward: any failure ends it with that job's error.
+  if (!result) {
+    flight.on_failed(result.error(), actions);
+  } else if (const auto* gated = std::get_if<work::GateResult>(&*result)) {
+    flight.on_gated(*gated, view_, about_.provider, HeldFacts(holder_), actions);
+  } else if (const auto* experts = std::get_if<work::ExpertsResult>(&*result)) {
+    flight.on_experts_done(*experts, actions);
+  } else {
+    flight.on_combined(std::get<work::CombineResult>(*result), actions);
+  }
+  queue_forward(request, std::move(actions));
+}
+
+void Node::on_execute_job(RequestId request, forward::Execution& execution,
+                          const work::JobResult& result) {
+  forward::Outbox actions;
+  const bool is_receipt = result && std::holds_alternative<work::SignedReceipt>(*result);
+  if (!result) {
+    execution.on_failed(result.error(), actions);
+  } else if (is_receipt) {
+    execution.on_signed(std::get<work::SignedReceipt>(*result), actions);
+  } else {
+    execution.on_experts_done(std::get<work::ExpertsResult>(*result), actions);
+  }
+  queue_forward(request, std::move(actions));
+}
+
+void Node::advance_forward(RequestId request) {
+  const auto it = requests_.find(request);
+  if (it == requests_.end()) return;
+  auto* wait = std::get_if<ForwardWait>(&it->second);
+  if (wait == nullptr) return;
+  forward::Outbox actions;
+  wait->flight->advance(actions);
+  queue_forward(request, std::move(actions));
+}
+
+void Node::take_forward(Instant now, RequestId request, forward::Action& action, Outbox& out) {
+  if (auto* run = std::get_if<forward::Run>(&action)) {
+    owners_.emplace(run->id, request);
+    out.emplace_back(Run{run->id, std::move(run->job)});
+  } else if (const auto* acquire = std::get_if<forward::Acquire>(&action)) {
+    const auto it = requests_.find(request);
+    if (it == requests_.end()) return;
+    LayerKey layer;
+    if (const auto* wait = std::get_if<ForwardWait>(&it->second))
+      layer = wait->flight->request().layer;
+    if (const auto* wait = std::get_if<ExecuteWait>(&it->second)) {
+      const ExpertKey& key = wait->execution->request().key;
+      layer = {key.model, key.layer};
+    }
+    const Status status = holder_.acquire(lease_of(request), layer, acquire->experts, holder_out_);
+    if (!status) end_request(request, fail(status.error()), out);
+  } else if (const auto* release = std::get_if<forward::Release>(&action)) {
+    holder_.release(lease_of(request), release->expert, holder_out_);
+  } else if (const auto* metered = std::get_if<forward::Metered>(&action)) {
+    meter_.count(now, metered->pairs);
+    totals_.token_expert_pairs += metered->pairs;
+  } else if (const auto* forward = std::get_if<forward::ForwardFinished>(&action)) {
+    finish_forward(now, request, forward->outcome, out);
+  } else {
+    finish_execute(request, std::get<forward::ExecutionFinished>(action).outcome, out);
+  }
+}
+
+void Node::finish_route(RequestId request, const RouteWait& wait, const work::JobResult& result,
+                        Outbox& out) {
+  const auto gated = output_as<work::GateResult>(result);
+  if (!gated) return reply(request, fail(gated.error()), out);
+  reply(request, rpc::RouteAnswer{wait.key, wait.top_k, to_answer(gated->routed)}, out);
+}
+
+void Node::finish_forward(Instant now, RequestId request,
+                          const Result<forward::ForwardOutcome>& outcome, Outbox& out) {
+  const auto it = requests_.find(request);
+  if (it == requests_.end()) return;
+  if (!outcome) {
+    ++totals_.forwards_failed;
+    end_request(request, fail(outcome.error()), out);
+    return;
+  }
+  const auto& wait = std::get<ForwardWait>(it->second);
+  const auto elapsed = static_cast<std::uint64_t>((now - wait.started).count());
+  if (forward_us_.size() < kForwardTimesKept) {
+    forward_us_.push_back(elapsed);
+  } else {
+    forward_us_[forward_us_next_++ % kForwardTimesKept] = elapsed;
+  }
+  const forward::Request& asked = wait.flight->request();
+  rpc::ForwardAnswer answer{.key = asked.layer,
+                            .d_model = asked.d_model,
+                            .top_k = wait.top_k,
+                            .tokens = asked.tokens,
+                            .batches = outcome->batches,
+                            .replans = outcome->replans,
+                            .transports_local = outcome->batches_local,
+                            .routed = to_answer(outcome->routed),
+                            .outputs = outcome->outputs,
+                            .carrier = outcome->is_q8_carrier ? "q8" : "dense",
+                            .profile = std::string(compute::name_of(asked.profile))};
+  for (const forward::Missing& gap : outcome->missing) {
+    answer.missing.push_back({{asked.layer.layer, gap.expert}, gap.tokens});
+  }
+  end_request(request, std::move(answer), out);
+}
+
+void Node::finish_execute(RequestId request, const Result<forward::ExecutionOutcome>& outcome,
+                          Outbox& out) {
+  const auto it = requests_.find(request);
+  if (it == requests_.end()) return;
+  if (!outcome) {
+    ++totals_.executions_failed;
+    end_request(request, fail(outcome.error()), out);
+    return;
+  }
+  const forward::ExecuteRequest& asked = std::get<ExecuteWait>(it->second).execution->request();
+  end_request(request,
+              rpc::ExecuteAnswer{asked.key, asked.d_model, asked.token_indices, outcome->outputs,
+                                 outcome->receipt_json},
+              out);
+}
+
+void Node::end_request(RequestId request, Result<rpc::Answer> answer, Outbox& out) {
+  holder_.release_all(lease_of(request), holder_out_);
+  reply(request, std::move(answer), out);
+}
+
+}  // namespace tenzro::node

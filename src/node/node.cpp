@@ -1,0 +1,270 @@
+#include "tenzro/node/node.hpp"
+
+#include <utility>
+
+#include "tenzro/wire/uri.hpp"
+
+namespace tenzro::node {
+namespace {
+
+/// Calls that take memory or time; the others are answered at once, whatever the load.
+bool is_work(const rpc::Call& call) {
+  return std::holds_alternative<rpc::ExpertLoadCall>(call) ||
+         std::holds_alternative<rpc::GateLoadCall>(call) ||
+         std::holds_alternative<rpc::RouteCall>(call) ||
+         std::holds_alternative<rpc::ForwardCall>(call) ||
+         std::holds_alternative<rpc::ExecuteCall>(call) ||
+         std::holds_alternative<rpc::PrepareExpertsCall>(call) ||
+         std::holds_alternative<rpc::PublishBlobCall>(call) ||
+         std::holds_alternative<rpc::FetchBlobCall>(call);
+}
+
+}  // namespace
+
+Node::Node(const Options& options, About about, const catalog::Catalog& catalog, Prng& prng)
+    : options_(options),
+      about_(std::move(about)),
+      catalog_(catalog),
+      prng_(prng),
+      holder_(options.holder, ids_),
+      view_(shards::Options{}),
+      prepare_(options.prepare, ids_, catalog) {
+  update_roles();
+}
+
+Node::~Node() = default;
+
+void Node::on_index(Instant now, const std::vector<work::HoldingRow>& rows, Outbox& out) {
+  started_ = now;
+  holder_.on_index(rows, holder_out_);
+  settle(now, out);
+}
+
+void Node::set_addresses(std::string rpc_address, std::string http_endpoint) {
+  about_.rpc_address = std::move(rpc_address);
+  about_.http_endpoint = std::move(http_endpoint);
+  update_roles();
+}
+
+bool Node::admits(RequestId request, const rpc::Call& call, Outbox& out) {
+  if (!is_work(call)) return true;
+  if (is_draining_) {
+    reply(request,
+          fail(ErrorCode::infrastructure, "", "this node is draining and takes no new work"), out);
+    return false;
+  }
+  if (requests_.size() > options_.requests_max) {  // the request itself is counted
+    ++totals_.calls_refused_busy;
+    reply(request,
+          fail(ErrorCode::busy, "",
+               "busy: " + std::to_string(options_.requests_max) +
+                   " requests are in progress, the maximum"),
+          out);
+    return false;
+  }
+  return true;
+}
+
+struct Node::Dispatcher {
+  Node& node;
+  Instant now;
+  RequestId request;
+  Outbox& out;
+
+  void answer(Result<rpc::Answer> result) { node.reply(request, std::move(result), out); }
+
+  void operator()(const rpc::ShardMapCall& call) { answer(node.shard_map(now, call)); }
+
+  void operator()(const rpc::PlanDispatchCall& call) { answer(node.plan_dispatch(now, call)); }
+
+  void operator()(const rpc::ReplicationPolicyCall& /*call*/) { answer(node.options_.policy); }
+
+  void operator()(const rpc::CatalogShapeCall& call) { answer(node.catalog_shape(call)); }
+
+  void operator()(const rpc::ModelMetadataCall& call) { answer(node.model_metadata(call)); }
+
+  void operator()(const rpc::ExpertStatusCall& /*call*/) { answer(node.expert_status(now)); }
+
+  void operator()(const rpc::NodeStatusCall& /*call*/) { answer(node.node_status(now)); }
+
+  void operator()(const rpc::ListProvidersCall& /*call*/) { answer(node.list_providers(now)); }
+
+  void operator()(rpc::ExpertLoadCall& call) {
+    node.start_load(request, {call.key.model, call.key.layer}, call.key.expert, call.has_inline,
+                    std::move(call.blob), std::move(call.uri), out);
+  }
+
+  void operator()(rpc::GateLoadCall& call) {
+    node.start_load(request, call.key, std::nullopt, call.has_inline, std::move(call.blob),
+                    std::move(call.uri), out);
+  }
+
+  void operator()(const rpc::ExpertUnloadCall& call) {
+    node.holder_.unload_expert(request, call.key, node.holder_out_);
+  }
+
+  void operator()(const rpc::GateUnloadCall& call) {
+    node.holder_.unload_gate(request, call.key, node.holder_out_);
+  }
+
+  void operator()(rpc::RouteCall& call) { node.start_route(request, std::move(call), out); }
+
+  void operator()(rpc::ForwardCall& call) {
+    node.start_forward(now, request, std::move(call), out);
+  }
+
+  void operator()(rpc::ExecuteCall& call) {
+    node.start_execute(now, request, std::move(call), out);
+  }
+
+  void operator()(rpc::PrepareExpertsCall& call) {
+    node.prepare_.start(request, std::move(call), node.prng_, node.prepare_out_);
+  }
+
+  void operator()(const rpc::PrepareStatusCall& call) {
+    auto status = node.prepare_.status(call.job_id);
+    if (!status) return answer(fail(status.error()));
+    answer(std::move(*status));
+  }
+
+  void operator()(const rpc::PrepareListCall& /*call*/) {
+    answer(rpc::PrepareListAnswer{node.prepare_.list()});
+  }
+
+  void operator()(const rpc::PrepareCancelCall& call) {
+    auto cancelled = node.prepare_.cancel(call.job_id, node.prepare_out_);
+    if (!cancelled) return answer(fail(cancelled.error()));
+    answer(rpc::PrepareCancelAnswer{call.job_id, *cancelled});
+  }
+
+  void operator()(rpc::PublishBlobCall& call) {
+    node.requests_.at(request) = PublishWait{};
+    const JobId id = node.ids_.next();
+    node.owners_.emplace(id, request);
+    out.emplace_back(Store{id, work::PublishBlob{std::move(call.bytes)}});
+  }
+
+  void operator()(const rpc::FetchBlobCall& call) {
+    const auto uri = wire::parse_blob_uri(call.uri);
+    if (!uri)
+      return answer(fail(ErrorCode::invalid_params, "", "invalid uri: " + uri.error().message()));
+    node.requests_.at(request) = FetchWait{};
+    const JobId id = node.ids_.next();
+    node.owners_.emplace(id, request);
+    out.emplace_back(Store{id, work::ReadBlob{uri->hash}});
+  }
+
+  void operator()(const rpc::EndpointInfoCall& /*call*/) {
+    answer(rpc::EndpointInfoAnswer{node.about_.endpoint_id, node.about_.alpns});
+  }
+
+  void operator()(const rpc::EndpointIdCall& /*call*/) {
+    answer(rpc::EndpointIdAnswer{node.about_.endpoint_id});
+  }
+
+  void operator()(const rpc::AlpnListCall& /*call*/) {
+    answer(rpc::AlpnListAnswer{node.about_.alpns});
+  }
+
+  void operator()(const rpc::NodeDrainCall& /*call*/) {
+    node.drain();
+    answer(rpc::NodeDrainAnswer{});
+  }
+
+  void operator()(const rpc::DiscoverCall& /*call*/) {
+    answer(fail(ErrorCode::internal, "", "rpc.discover is answered before the node"));
+  }
+};
+
+void Node::on_call(Instant now, RequestId request, rpc::Call call, Outbox& out) {
+  ++totals_.calls;
+  requests_.emplace(request, CoreWait{});
+  if (!admits(request, call, out)) return;
+  std::visit(Dispatcher{*this, now, request, out}, call);
+  settle(now, out);
+}
+
+void Node::on_cancel(Instant now, RequestId request, Outbox& out) {
+  if (requests_.erase(request) == 0) return;
+  holder_.release_all(lease_of(request), holder_out_);
+  settle(now, out);
+}
+
+void Node::on_job_done(Instant now, JobId id, const work::JobResult& result, Outbox& out) {
+  const auto owner = owners_.extract(id);
+  if (!owner) return;
+  if (const auto* request = std::get_if<RequestId>(&owner.mapped())) {
+    on_request_job(now, *request, result, out);
+  } else if (std::get<Core>(owner.mapped()) == Core::holder) {
+    holder_.on_job_done(id, result, holder_out_);
+  } else {
+    prepare_.on_job_done(id, result, prepare_out_);
+  }
+  settle(now, out);
+}
+
+void Node::on_store_done(Instant now, JobId id, const work::StoreResult& result, Outbox& out) {
+  const auto owner = owners_.extract(id);
+  if (!owner) return;
+  if (const auto* request = std::get_if<RequestId>(&owner.mapped())) {
+    on_request_store(*request, result, out);
+  } else if (std::get<Core>(owner.mapped()) == Core::holder) {
+    holder_.on_store_done(id, result, holder_out_);
+  } else {
+    prepare_.on_store_done(id, result, prepare_out_);
+  }
+  settle(now, out);
+}
+
+void Node::on_tick(Instant now, Outbox& out) {
+  for (auto& [request, waiting] : requests_) {
+    forward::Outbox actions;
+    if (auto* wait = std::get_if<ForwardWait>(&waiting)) {
+      wait->flight->on_tick(now, actions);
+    } else if (auto* execute = std::get_if<ExecuteWait>(&waiting)) {
+      execute->execution->on_tick(now, actions);
+    }
+    queue_forward(request, std::move(actions));
+  }
+  settle(now, out);
+}
+
+std::optional<Instant> Node::next_deadline() const {
+  std::optional<Instant> earliest;
+  const auto consider = [&](std::optional<Instant> deadline) {
+    if (deadline && (!earliest || *deadline < *earliest)) earliest = deadline;
+  };
+  for (const auto& [request, waiting] : requests_) {
+    if (const auto* wait = std::get_if<ForwardWait>(&waiting))
+      consider(wait->flight->next_deadline());
+    if (const auto* wait = std::get_if<ExecuteWait>(&waiting))
+      consider(wait->execution->next_deadline());
+  }
+  return earliest;
+}
+
+void Node::queue_forward(RequestId request, forward::Outbox actions) {
+  for (forward::Action& action : actions) forward_out_.emplace_back(request, std::move(action));
+}
+
+void Node::settle(Instant now, Outbox& out) {
+  // Ends: a core's action either leaves the node or moves a request or a holding forward, and those
+  // only move forward.
+  while (!holder_out_.empty() || !forward_out_.empty() || !prepare_out_.empty() ||
+         !touched_.empty()) {
+    for (holder::Action& action : std::exchange(holder_out_, {})) take_holder(action, out);
+    for (prepare::Action& action : std::exchange(prepare_out_, {})) take_prepare(action, out);
+    for (auto& [request, action] : std::exchange(forward_out_, {}))
+      take_forward(now, request, action, out);
+    if (!holder_out_.empty() || !forward_out_.empty()) continue;
+    // All that became ready together runs as one job.
+    for (const RequestId request : std::exchange(touched_, {})) advance_forward(request);
+  }
+}
+
+void Node::reply(RequestId request, Result<rpc::Answer> answer, Outbox& out) {
+  if (requests_.erase(request) == 0) return;  // cancelled, or answered already
+  out.emplace_back(Reply{request, std::move(answer)});
+}
+
+}  // namespace tenzro::node

@@ -1,0 +1,68 @@
+#include "tenzro/node/run_job.hpp"
+
+#include "tenzro/prepare/build_blob.hpp"
+
+namespace tenzro::node {
+namespace {
+
+template <typename T>
+work::JobResult widen(Result<T> result) {
+  if (!result) return tl::unexpected<Error>(std::move(result.error()));
+  return work::JobOutput(std::move(*result));
+}
+
+struct Bodies {
+  const work::JobContext& context;
+
+  work::JobResult operator()(const work::AdmitExpert& job) const {
+    return widen(admit_expert(job, context));
+  }
+
+  work::JobResult operator()(const work::AdmitGate& job) const {
+    return widen(admit_gate(job, context));
+  }
+
+  work::JobResult operator()(const work::RunGate& job) const {
+    return widen(run_gate(job, context));
+  }
+
+  work::JobResult operator()(const work::RunExperts& job) const {
+    return widen(run_experts(job, context));
+  }
+
+  work::JobResult operator()(const work::Combine& job) const {
+    return widen(combine(job, context));
+  }
+
+  work::JobResult operator()(const work::SignReceipt& job) const {
+    return widen(sign_receipt(job, context));
+  }
+
+  work::JobResult operator()(const work::ScanIndex& job) const {
+    return widen(prepare::scan_index(job));
+  }
+
+  work::JobResult operator()(const work::ScanHeader& job) const {
+    return widen(prepare::scan_header(job));
+  }
+
+  work::JobResult operator()(const work::BuildExpertBlob& job) const {
+    return widen(prepare::build_expert_blob(job, context.executor));
+  }
+
+  work::JobResult operator()(const work::BuildGateBlob& job) const {
+    return widen(prepare::build_gate_blob(job));
+  }
+};
+
+}  // namespace
+
+work::JobResult run_job(const work::Job& job, const work::JobContext& context) {
+  return std::visit(Bodies{context}, job);
+}
+
+bool is_short(const work::Job& job) {
+  return std::holds_alternative<work::SignReceipt>(job);
+}
+
+}  // namespace tenzro::node
