@@ -93,11 +93,11 @@ Status BlobFiles::make_folder(const std::string& name) {
 }
 
 Status BlobFiles::empty_tmp() {
-  const std::string folder = options_.directory + "/tmp";
-  const Result<std::vector<std::string>> names = names_in(folder);
+  const std::string prefix = options_.directory + "/tmp/";
+  const Result<std::vector<std::string>> names = names_in(prefix);
   if (!names) return fail(names.error());
   for (const std::string& name : *names) {
-    if (Status removed = remove_file(files_, folder + "/" + name); !removed) return removed;
+    if (Status removed = remove_file(files_, prefix + name); !removed) return removed;
   }
   return {};
 }
@@ -188,20 +188,20 @@ Status BlobFiles::quarantine(const BlobHash& hash, std::uint64_t size_bytes) {
 }
 
 Status BlobFiles::trim_quarantine() {
-  const std::string folder = options_.directory + "/quarantine";
-  const Result<std::vector<std::string>> names = names_in(folder);
+  const std::string prefix = options_.directory + "/quarantine/";
+  const Result<std::vector<std::string>> names = names_in(prefix);
   if (!names) return fail(names.error());
   // A rename touches the change time: that is when a blob came here.
   std::vector<std::tuple<std::int64_t, std::int64_t, std::string>> by_age;
   for (const std::string& name : *names) {
     struct stat info {};
 
-    if (::stat((folder + "/" + name).c_str(), &info) != 0) continue;
+    if (::stat((prefix + name).c_str(), &info) != 0) continue;
     by_age.emplace_back(info.st_ctim.tv_sec, info.st_ctim.tv_nsec, name);
   }
   std::sort(by_age.begin(), by_age.end());
   for (std::size_t i = 0; i + kQuarantineFilesMax < by_age.size(); ++i) {
-    if (Status removed = remove_file(files_, folder + "/" + std::get<2>(by_age[i])); !removed)
+    if (Status removed = remove_file(files_, prefix + std::get<2>(by_age[i])); !removed)
       return removed;
   }
   return {};

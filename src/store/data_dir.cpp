@@ -32,12 +32,13 @@ std::string temp_name_of(std::string_view name) {
 
 /// What write_file left behind when its process was killed.
 Status remove_leftovers(FileSystem& files, const std::string& path) {
+  const std::string prefix = path + "/";
   std::error_code error;
   std::filesystem::directory_iterator entry(path, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     if (!name.starts_with('.') || !name.ends_with(".tmp")) continue;
-    const std::string leftover = path + "/" + name;
+    const std::string leftover = prefix + name;
     if (files.unlink(leftover) != 0) return fail(os_error(leftover, "remove", errno));
   }
   if (error) return fail(os_error(path, "list", error.value()));

@@ -51,7 +51,7 @@ class Shelf {
 
   /// The blobs of the index whose files are missing, ascending.
   Result<std::vector<BlobHash>> reconcile();
-  Status reconcile_folder(std::uint8_t first_byte, std::vector<BlobHash>& missing);
+  Status reconcile_folder(std::uint8_t first_byte, std::vector<BlobHash>& gone);
   /// Puts the blob of `hash`, then runs `record`; undoes the first where the second fails.
   Status put_and_record(const BlobRow& blob, const std::function<Status(BlobFiles::Counted)>& put,
                         const std::function<Status()>& record);

@@ -167,7 +167,8 @@ void Store::submit(JobId id, work::StoreOp op) {
   if (!is_taken) state->completion(id, fail(queue_full()));
 }
 
-void Store::stat_blob(const BlobHash& hash, std::function<void(Result<std::uint64_t>)> done) {
+void Store::stat_blob(const BlobHash& hash,
+                      const std::function<void(Result<std::uint64_t>)>& done) {
   State* state = state_.get();
   if (!state->lanes.post(Lane::free,
                          [state, hash, done] { done(state->shelf->blobs().size(hash)); })) {
@@ -176,7 +177,7 @@ void Store::stat_blob(const BlobHash& hash, std::function<void(Result<std::uint6
 }
 
 void Store::read_range(const BlobHash& hash, std::uint64_t offset, std::uint64_t length,
-                       std::function<void(Result<BufferRef>)> done) {
+                       const std::function<void(Result<BufferRef>)>& done) {
   State* state = state_.get();
   const auto read = [state, hash, offset, length, done] {
     done(state->shelf->blobs().read_range(hash, offset, length));
@@ -200,8 +201,8 @@ Result<std::shared_ptr<Upload>> Store::begin_upload(std::optional<std::uint64_t>
   return std::make_shared<Upload>(state_->open_uploads);
 }
 
-void Store::append(std::shared_ptr<Upload> upload, BufferRef piece,
-                   std::function<void(Status)> done) {
+void Store::append(const std::shared_ptr<Upload>& upload, BufferRef piece,
+                   const std::function<void(Status)>& done) {
   if (!upload->take())
     return done(fail(ErrorCode::busy, "upload", "has not taken the last piece yet"));
   State* state = state_.get();
@@ -215,8 +216,8 @@ void Store::append(std::shared_ptr<Upload> upload, BufferRef piece,
   done(fail(queue_full()));
 }
 
-void Store::finish(std::shared_ptr<Upload> upload,
-                   std::function<void(Result<work::Published>)> done) {
+void Store::finish(const std::shared_ptr<Upload>& upload,
+                   const std::function<void(Result<work::Published>)>& done) {
   if (!upload->take())
     return done(fail(ErrorCode::busy, "upload", "has not taken the last piece yet"));
   State* state = state_.get();

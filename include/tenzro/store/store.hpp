@@ -85,19 +85,21 @@ class Store {
   void submit(JobId id, work::StoreOp op);
 
   /// Size of a blob, for whoever wants to fetch it. Error: not_found, io, busy.
-  void stat_blob(const BlobHash& hash, std::function<void(Result<std::uint64_t>)> done);
+  void stat_blob(const BlobHash& hash, const std::function<void(Result<std::uint64_t>)>& done);
   /// Bytes [offset, offset + length) of a blob. Error: also invalid_params where they are not
   /// inside it.
   void read_range(const BlobHash& hash, std::uint64_t offset, std::uint64_t length,
-                  std::function<void(Result<BufferRef>)> done);
+                  const std::function<void(Result<BufferRef>)>& done);
 
   /// `expected_bytes`, where known, is refused at once if it cannot fit. Error: busy, no_space.
   [[nodiscard]] Result<std::shared_ptr<Upload>> begin_upload(
       std::optional<std::uint64_t> expected_bytes);
   /// One piece at a time: wait for `done` before the next. After an error the upload is over.
-  void append(std::shared_ptr<Upload> upload, BufferRef piece, std::function<void(Status)> done);
+  void append(const std::shared_ptr<Upload>& upload, BufferRef piece,
+              const std::function<void(Status)>& done);
   /// Publishes the blob. The upload is over.
-  void finish(std::shared_ptr<Upload> upload, std::function<void(Result<work::Published>)> done);
+  void finish(const std::shared_ptr<Upload>& upload,
+              const std::function<void(Result<work::Published>)>& done);
 
   [[nodiscard]] Usage usage() const;
 
