@@ -53,6 +53,13 @@ Error about_blob(const BlobHash& hash, Error error) {
   return error;
 }
 
+/// A full disk is told with what did not fit on it.
+Error about_size(Error error, std::size_t size_bytes) {
+  if (error.code == ErrorCode::no_space)
+    error.where = "blob of " + std::to_string(size_bytes) + " bytes";
+  return error;
+}
+
 }  // namespace
 
 Status BlobWriter::append(std::span<const std::byte> bytes) {
@@ -137,7 +144,9 @@ Status BlobFiles::put(const BlobHash& hash, std::span<const std::byte> bytes, Co
   if (!is_intact(hash)) {
     Result<TempFile> file = TempFile::create(files_, next_temp_path(), kFileMode);
     if (!file) return fail(file.error());
-    if (Status written = file->append(bytes); !written) return written;
+    if (Status written = file->append(bytes); !written) {
+      return fail(about_size(written.error(), bytes.size()));
+    }
     if (Status committed = file->commit_as(path_of(hash)); !committed) return committed;
   } else if (Status synced = sync_folder(files_, folder_of(path_of(hash))); !synced) {
     return synced;

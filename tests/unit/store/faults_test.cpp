@@ -235,6 +235,20 @@ TEST(Faults, ShortWritesAreContinued) {
   EXPECT_EQ(node.read(hash_of(blob)), blob);
 }
 
+TEST(Faults, FullDiskIsToldWithTheNumbersOfBlobAndDisk) {
+  TemporaryDirectory temporary;
+  FaultyFileSystem files;
+  NodeStore node(temporary / "data", files);
+  ASSERT_TRUE(node.open());
+  files.arm(5, ENOSPC,
+            FaultyFileSystem::Extent::one_call);  // the folder (three calls), create, write
+  const std::optional<Error> error = node.save(expert_row(1, "blob"), "blob");
+  ASSERT_NE(error, std::nullopt);
+  EXPECT_THAT(error->message(),
+              ::testing::MatchesRegex("blob of 4 bytes: cannot write: No space left on device "
+                                      "\\([0-9]+ of [0-9]+ bytes are free\\)"));
+}
+
 TEST(Faults, UnreadableBlobIsAnIoErrorAndStays) {
   TemporaryDirectory temporary;
   FaultyFileSystem files;
