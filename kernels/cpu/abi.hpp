@@ -66,6 +66,9 @@ typedef void (*TzMatmulFn)(const TzMatmul* job);
 /// Quantises `blocks` * 32 floats.
 typedef void (*TzQuantizeFn)(const float* x, std::size_t blocks, TzQ8Block* out);
 
+/// Rounds `n` floats to bf16, nearest even (subnormals to zero); an odd n is followed by a zero.
+typedef void (*TzNarrowFn)(const float* x, std::size_t n, std::uint16_t* out);
+
 /// Numbered as compute::Activation.
 enum TzActivationKind : std::int32_t {
   kTzSilu = 0,

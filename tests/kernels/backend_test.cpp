@@ -2,6 +2,7 @@
 // and the scratch.
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -40,13 +41,14 @@ std::shared_ptr<const compute::ResidentExpert> upload(compute::Backend& backend,
 
 /// One expert over all rows of `input`.
 std::vector<float> run_expert(compute::Backend& backend, const OwnedExpert& expert,
-                              const std::vector<float>& input, compute::Executor& executor) {
+                              const std::vector<float>& input, compute::Executor& executor,
+                              compute::Profile profile = compute::Profile::exact) {
   const auto resident = upload(backend, expert);
   const std::uint32_t d_model = expert.view().d_model();
   const auto rows = all_rows(input.size() / d_model);
   std::vector<float> out(input.size());
   const compute::ExpertBatch batch{.expert = resident.get(), .rows = rows, .out = out.data()};
-  const compute::ExpertsJob job{.profile = compute::Profile::exact,
+  const compute::ExpertsJob job{.profile = profile,
                                 .input = input.data(),
                                 .input_rows = static_cast<std::uint32_t>(rows.size()),
                                 .d_model = d_model,
@@ -60,6 +62,18 @@ std::vector<float> run_serially(Isa isa, const OwnedExpert& expert,
   CpuBackend backend(kernels_up_to(isa), kScratch);
   compute::SerialExecutor serial;
   return run_expert(backend, expert, input, serial);
+}
+
+/// |found - wanted| / |wanted|, in the L2 norm.
+double relative_error(const std::vector<float>& found, const std::vector<float>& wanted) {
+  double error = 0.0;
+  double size = 0.0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double value = wanted[i];
+    error += (found[i] - value) * (found[i] - value);
+    size += value * value;
+  }
+  return std::sqrt(error / size);
 }
 
 struct TypePair {
@@ -194,7 +208,7 @@ TEST_P(BackendIsa, RunsManyExpertsOverRepeatedAndShuffledRowsAsOneByOne) {
   for (std::size_t e = 0; e < rows.size(); ++e) {
     batches.push_back({.expert = residents[e].get(), .rows = rows[e], .out = outs[e].data()});
   }
-  const compute::ExpertsJob job{.profile = compute::Profile::fast,
+  const compute::ExpertsJob job{.profile = compute::Profile::exact,
                                 .input = input.data(),
                                 .input_rows = kRows,
                                 .d_model = 256,
@@ -357,6 +371,73 @@ TEST(CpuBackend, RunsAnEmptyJob) {
   EXPECT_TRUE(backend.run_experts({}, serial).has_value());
 }
 
+// Profile fast rounds activations to bf16: at most 2^-8 each, 1.6e-3 in the mean over a binade.
+// Three such roundings reach the output (the input through gate and through up, and the row between
+// the halves); independent ones add up to about 3e-3 of the row. The bound is twice that.
+TEST(CpuBackend, FastStaysWithinTheRoundingOfBf16OfDouble) {
+  Prng prng(19);
+  for (const std::uint32_t d_ff : {256U, 33U}) {
+    const auto expert = make_expert({512, d_ff}, WeightType::bf16, WeightType::bf16,
+                                    Activation::silu, Biases::absent, 4);
+    const auto input = testing::make_normal_rows(11, 512, prng);
+    const auto expected =
+        testing::reference_ffn(expert.view(), input, testing::ActivationRounding::none);
+    CpuBackend backend(kernels_up_to(best_isa()), kScratch);
+    testing::ThreadsExecutor executor(2);
+    const auto found = run_expert(backend, expert, input, executor, compute::Profile::fast);
+    EXPECT_LE(relative_error(found, expected), 6e-3) << d_ff;
+    if (backend.kernels().fast_bf16) {
+      EXPECT_NE(testing::first_difference(found, run_serially(best_isa(), expert, input)), "")
+          << "the fast kernel did not run";
+    }
+  }
+}
+
+TEST(CpuBackend, FastEqualsExactForEveryTypeWithoutAFastKernel) {
+  Prng prng(20);
+  for (const WeightType type : {WeightType::f32, WeightType::f16, WeightType::q8_0}) {
+    const auto expert = make_expert({64, 96}, type, type, Activation::silu, Biases::present, 5);
+    const auto input = testing::make_rows(9, 64, prng);
+    CpuBackend backend(kernels_up_to(best_isa()), kScratch);
+    compute::SerialExecutor serial;
+    EXPECT_EQ(testing::first_difference(
+                  run_serially(best_isa(), expert, input),
+                  run_expert(backend, expert, input, serial, compute::Profile::fast)),
+              "");
+  }
+}
+
+/// FNV-1a over the bits of the values.
+std::uint64_t fingerprint(const std::vector<float>& values) {
+  std::uint64_t hash = 0xCBF29CE484222325ULL;
+  for (const float value : values) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    for (unsigned shift = 0; shift < 32; shift += 8)
+      hash = (hash ^ ((bits >> shift) & 0xFFU)) * 0x100000001B3ULL;
+  }
+  return hash;
+}
+
+// The fingerprints were recorded once. They hold on every machine, compiler and ISA, or a mesh of
+// unequal nodes does not agree with itself; whoever changes them on purpose changes profile `exact`
+// for everyone.
+TEST(CpuBackend, HasTheRecordedBitsOfProfileExact) {
+  constexpr std::uint64_t kRecorded[] = {6293263964969660996ULL,  16608779577589273322ULL,
+                                         13491211468217061523ULL, 10779980226550369206ULL,
+                                         10493057933762479022ULL, 9764699884983624689ULL,
+                                         6643811330091159307ULL,  1609067079904246566ULL};
+  Prng prng(18);
+  const auto input = testing::make_normal_rows(5, 256, prng);
+  for (std::size_t i = 0; i < std::size(kTypePairs); ++i) {
+    const TypePair& types = kTypePairs[i];
+    const auto activation = static_cast<Activation>(i % 6);
+    const auto expert =
+        make_expert({256, 256}, types.type, types.down, activation, Biases::present, i);
+    EXPECT_EQ(fingerprint(run_serially(best_isa(), expert, input)), kRecorded[i])
+        << tensor::name_of(types.type) << " " << tensor::name_of(types.down);
+  }
+}
+
 // Exact against the double-accumulating reference with the same rounding of activations. Beyond the
 // accumulator's own error (matmul_test.cpp) an intermediate value may fall on the other side of a
 // Q8_0 rounding step and then differs by one step, amax/127. Few do, so the bound is on the row's
@@ -372,14 +453,7 @@ TEST(CpuBackend, StaysNearTheDoubleReferenceForEveryType) {
     const auto found = run_serially(Isa::scalar, expert, input);
     const auto expected =
         testing::reference_ffn(expert.view(), input, testing::ActivationRounding::q8_0);
-    double error = 0.0;
-    double size = 0.0;
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      const double wanted = expected[i];
-      error += (found[i] - wanted) * (found[i] - wanted);
-      size += wanted * wanted;
-    }
-    EXPECT_LE(std::sqrt(error / size), tensor::is_quantized(types.down) ? 5e-4 : 3e-5)
+    EXPECT_LE(relative_error(found, expected), tensor::is_quantized(types.down) ? 5e-4 : 3e-5)
         << tensor::name_of(types.type) << " " << tensor::name_of(types.down);
   }
 }

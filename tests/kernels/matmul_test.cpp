@@ -162,6 +162,69 @@ INSTANTIATE_TEST_SUITE_P(Table, MatmulLine,
                          ::testing::ValuesIn(matmul_kernels().begin(), matmul_kernels().end()),
                          name_of_line);
 
+TEST(FastKernels, NarrowRoundsToNearestEvenAndPadsAnOddRow) {
+  Prng prng(23);
+  for (const FastKernel& kernel : fast_kernels()) {
+    if (!kernel.is_available()) continue;
+    for (std::size_t n = 1; n <= 100; ++n) {
+      const auto x = testing::make_normal_rows(1, n, prng);
+      std::vector<std::uint16_t> out(n + n % 2 + 1, 0xABCD);
+      kernel.narrow(x.data(), n, out.data());
+      for (std::size_t i = 0; i < n; ++i) {
+        ASSERT_EQ(out[i], tensor::f32_to_bf16(x[i])) << i << " of " << n;
+      }
+      if (n % 2 != 0) {
+        ASSERT_EQ(out[n], 0) << n;
+      }
+      ASSERT_EQ(out.back(), 0xABCD) << n;
+    }
+  }
+}
+
+// Products of bf16 are exact in f32; the sums round: |error| <= (K + 2) * 2^-24 * sum |w x|.
+TEST(FastKernels, DotStaysWithinTheRoundingOfItsAccumulator) {
+  Prng prng(24);
+  for (const FastKernel& kernel : fast_kernels()) {
+    if (!kernel.is_available()) continue;
+    for (const std::uint32_t cols : {1U, 2U, 33U, 512U}) {
+      const auto owned = make_matrix(kernel.type, 70, cols, prng);
+      const PackedMatrix matrix = pack(owned.view, {});
+      for (std::size_t rows = 1; rows <= 8; ++rows) {
+        const std::size_t stride = cols + cols % 2;
+        const auto x = testing::make_normal_rows(rows, cols, prng);
+        std::vector<std::uint16_t> narrow(rows * stride);
+        std::vector<const void*> pointers;
+        for (std::size_t r = 0; r < rows; ++r) {
+          kernel.narrow(x.data() + r * cols, cols, narrow.data() + r * stride);
+          pointers.push_back(narrow.data() + r * stride);
+        }
+        const MatmulKernel line{.name = kernel.name,
+                                .type = kernel.type,
+                                .isa = kernel.isa,
+                                .tile_rows = 8,
+                                .tile_outputs = 16,
+                                .run = kernel.run};
+        const auto out = run(line, matrix, pointers);
+        std::vector<float> weights(cols);
+        for (std::uint32_t n = 0; n < 70; ++n) {
+          tensor::decode_row(kernel.type, owned.view.row(n), weights);
+          double sum = 0.0;
+          double magnitude = 0.0;
+          for (std::size_t k = 0; k < cols; ++k) {
+            const double product =
+                static_cast<double>(weights[k]) *
+                static_cast<double>(tensor::bf16_to_f32(narrow[(rows - 1) * stride + k]));
+            sum += product;
+            magnitude += std::fabs(product);
+          }
+          ASSERT_NEAR(out[(rows - 1) * (70 + kGuard) + n], sum, (cols + 2) * 0x1p-24 * magnitude);
+        }
+        ASSERT_EQ(out.back(), kUntouched);
+      }
+    }
+  }
+}
+
 // What separates an f32 accumulator from a double one: each of the n additions (and the product
 // with the scales, which rounds once more for the block types) errs by at most 2^-24 of the running
 // sum, itself at most sum |w x|. So |error| <= (n + 2) * 2^-24 * sum |w x|, with n = K for dense

@@ -79,23 +79,22 @@ Status CpuBackend::run_experts(const compute::ExpertsJob& job, compute::Executor
 
 Status CpuBackend::run_matmul(const compute::MatmulJob& job, compute::Executor& executor) {
   const PackedMatrix& matrix = static_cast<const PackedRouter&>(*job.matrix).matrix;
-  const Multiplier multiplier(kernels_);
+  const Multiplier multiplier(kernels_, job.profile);
   const std::size_t rows = job.input_rows;
-  const std::size_t blocks = matrix.cols / kBlock;
-  const bool quantized = tensor::is_quantized(matrix.type);
-  std::unique_ptr<TzQ8Block[]> quantized_rows;
-  if (quantized) {
-    quantized_rows = std::make_unique_for_overwrite<TzQ8Block[]>(rows * blocks);
-    multiplier.quantize(job.input, rows * blocks, quantized_rows.get());
-  }
-  std::vector<const void*> x(rows);
-  for (std::size_t row = 0; row < rows; ++row) {
-    if (quantized) {
-      x[row] = quantized_rows.get() + row * blocks;
-    } else {
-      x[row] = job.input + row * matrix.cols;
+  const RowFormat format = multiplier.format_for(matrix.type);
+  const std::size_t stride = row_bytes(format, matrix.cols);
+  std::unique_ptr<std::byte[]> converted;
+  const auto* base = static_cast<const std::byte*>(static_cast<const void*>(job.input));
+  if (format != RowFormat::f32) {
+    converted = std::make_unique_for_overwrite<std::byte[]>(rows * stride);
+    base = converted.get();
+    for (std::size_t row = 0; row < rows; ++row) {
+      multiplier.convert(format, job.input + row * matrix.cols, matrix.cols,
+                         converted.get() + row * stride);
     }
   }
+  std::vector<const void*> x(rows);
+  for (std::size_t row = 0; row < rows; ++row) x[row] = base + row * stride;
   const double cost = multiplier.microseconds(matrix, rows, matrix.rows);
   const std::size_t panels = (matrix.rows + kPanelOutputs - 1) / kPanelOutputs;
   const std::size_t slices =

@@ -25,11 +25,6 @@ const PackedExpert& packed(const compute::ExpertBatch& batch) {
   return static_cast<const PackedExpert&>(*batch.expert);
 }
 
-bool wants_quantized_input(const PackedExpert& expert) {
-  return tensor::is_quantized(expert.up.type) ||
-         (expert.gate && tensor::is_quantized(expert.gate->type));
-}
-
 std::size_t piece_rows(std::size_t row_bytes) {
   return std::clamp(kPieceActivationBytes / row_bytes / kRowTile * kRowTile, kPieceRowsMin,
                     kPieceRowsMax);
@@ -50,7 +45,7 @@ static_assert(static_cast<int>(compute::Activation::situ) == kTzSitu);
 
 ExpertsRun::ExpertsRun(const KernelSet& kernels, const compute::ExpertsJob& job,
                        compute::Executor& executor, std::size_t scratch_bytes_max)
-    : multiplier_(kernels),
+    : multiplier_(kernels, job.profile),
       job_(&job),
       executor_(&executor),
       scratch_bytes_max_(scratch_bytes_max) {
@@ -61,7 +56,7 @@ ExpertsRun::ExpertsRun(const KernelSet& kernels, const compute::ExpertsJob& job,
 }
 
 void ExpertsRun::run() {
-  quantize_input();
+  convert_input();
   make_pieces();
   std::size_t begin = 0;
   while (begin < pieces_.size()) {
@@ -80,30 +75,35 @@ void ExpertsRun::run() {
   }
 }
 
-void ExpertsRun::quantize_input() {
-  const bool wanted =
-      std::any_of(job_->batches.begin(), job_->batches.end(),
-                  [](const auto& batch) { return wants_quantized_input(packed(batch)); });
-  if (!wanted) return;
-  const std::size_t blocks = job_->d_model / kBlock;
-  quantized_input_ = std::make_unique_for_overwrite<TzQ8Block[]>(job_->input_rows * blocks);
+void ExpertsRun::convert_input() {
+  for (const compute::ExpertBatch& batch : job_->batches) {
+    const PackedExpert& expert = packed(batch);
+    convert_input_to(multiplier_.format_for(expert.up.type));
+    if (expert.gate) convert_input_to(multiplier_.format_for(expert.gate->type));
+  }
+}
+
+void ExpertsRun::convert_input_to(RowFormat format) {
+  std::unique_ptr<std::byte[]>& rows = input_.at(static_cast<std::size_t>(format));
+  if (format == RowFormat::f32 || rows != nullptr) return;
+  const std::size_t stride = row_bytes(format, job_->d_model);
+  rows = std::make_unique_for_overwrite<std::byte[]>(job_->input_rows * stride);
   constexpr std::size_t kRowsASlice = 64;
   const std::size_t slices = (job_->input_rows + kRowsASlice - 1) / kRowsASlice;
   executor_->parallel_for(slices, [&](std::size_t slice) {
-    const std::size_t first = slice * kRowsASlice;
-    const std::size_t rows = std::min(kRowsASlice, job_->input_rows - first);
-    // Rows lie one behind the other on both sides, so they are one run of blocks.
-    multiplier_.quantize(job_->input + first * job_->d_model, rows * blocks,
-                         quantized_input_.get() + first * blocks);
+    const std::size_t end = std::min<std::size_t>((slice + 1) * kRowsASlice, job_->input_rows);
+    for (std::size_t row = slice * kRowsASlice; row < end; ++row) {
+      multiplier_.convert(format, job_->input + row * job_->d_model, job_->d_model,
+                          rows.get() + row * stride);
+    }
   });
 }
 
 void ExpertsRun::make_pieces() {
   for (const compute::ExpertBatch& batch : job_->batches) {
     const PackedExpert& expert = packed(batch);
-    const std::size_t input_bytes = wants_quantized_input(expert)
-                                        ? expert.d_model() / kBlock * sizeof(TzQ8Block)
-                                        : expert.d_model() * sizeof(float);
+    const std::size_t input_bytes =
+        row_bytes(multiplier_.format_for(expert.up.type), expert.d_model());
     const std::size_t fitting =
         std::max(kRowTile, scratch_bytes_max_ / hidden_row_bytes(expert) / kRowTile * kRowTile);
     const std::size_t rows = std::min(fitting, piece_rows(input_bytes));
@@ -195,16 +195,11 @@ void ExpertsRun::make_hidden_tile(const Piece& piece, Columns step, std::size_t 
                         .up = up.data(),
                         .out = up.data(),
                         .n = up_rows.size() * step.count});
+  const RowFormat format = hidden_format(expert);
+  std::byte* hidden = hidden_.get() + piece.hidden_at + row_bytes(format, step.begin);
   for (std::size_t i = 0; i < up_rows.size(); ++i) {
-    std::byte* hidden = hidden_.get() + piece.hidden_at + (row + i) * hidden_row_bytes(expert);
-    const float* values = up.data() + i * step.count;
-    if (tensor::is_quantized(expert.down.type)) {
-      multiplier_.quantize(
-          values, step.count / kBlock,
-          static_cast<TzQ8Block*>(static_cast<void*>(hidden)) + step.begin / kBlock);
-    } else {
-      std::copy_n(values, step.count, static_cast<float*>(static_cast<void*>(hidden)) + step.begin);
-    }
+    std::byte* to = hidden + (row + i) * hidden_row_bytes(expert);
+    multiplier_.convert(format, up.data() + i * step.count, step.count, to);
   }
 }
 
@@ -221,21 +216,22 @@ void ExpertsRun::make_output(const Piece& piece, Columns columns) const {
 std::vector<const void*> ExpertsRun::input_rows(const Piece& piece,
                                                 const PackedMatrix& matrix) const {
   std::vector<const void*> rows(piece.count);
-  const std::size_t blocks = job_->d_model / kBlock;
-  for (std::size_t i = 0; i < piece.count; ++i) {
-    const std::size_t row = piece.batch->rows[piece.first + i];
-    if (tensor::is_quantized(matrix.type)) {
-      rows[i] = quantized_input_.get() + row * blocks;
-    } else {
-      rows[i] = job_->input + row * job_->d_model;
-    }
-  }
+  const RowFormat format = multiplier_.format_for(matrix.type);
+  const std::byte* base = format == RowFormat::f32
+                              ? static_cast<const std::byte*>(static_cast<const void*>(job_->input))
+                              : input_.at(static_cast<std::size_t>(format)).get();
+  const std::size_t stride = row_bytes(format, job_->d_model);
+  for (std::size_t i = 0; i < piece.count; ++i)
+    rows[i] = base + piece.batch->rows[piece.first + i] * stride;
   return rows;
 }
 
-std::size_t ExpertsRun::hidden_row_bytes(const PackedExpert& expert) {
-  return tensor::is_quantized(expert.down.type) ? expert.d_ff() / kBlock * sizeof(TzQ8Block)
-                                                : expert.d_ff() * sizeof(float);
+RowFormat ExpertsRun::hidden_format(const PackedExpert& expert) const {
+  return multiplier_.format_for(expert.down.type);
+}
+
+std::size_t ExpertsRun::hidden_row_bytes(const PackedExpert& expert) const {
+  return row_bytes(hidden_format(expert), expert.d_ff());
 }
 
 }  // namespace tenzro::kernels

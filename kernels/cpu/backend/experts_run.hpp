@@ -8,6 +8,7 @@
 /// never how: an output is one kernel call's business alone. Input rows are quantised once, before
 /// the first wave, where any expert wants them so. Thread: made and run by one; its slices run on
 /// the executor's.
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -43,7 +44,8 @@ class ExpertsRun {
     Columns columns;
   };
 
-  void quantize_input();
+  void convert_input();
+  void convert_input_to(RowFormat format);
   void make_pieces();
   void run_wave(std::size_t begin, std::size_t end);
   [[nodiscard]] std::vector<Slice> slices_of(
@@ -56,16 +58,17 @@ class ExpertsRun {
   void make_output(const Piece& piece, Columns columns) const;
   [[nodiscard]] std::vector<const void*> input_rows(const Piece& piece,
                                                     const PackedMatrix& matrix) const;
-  [[nodiscard]] static std::size_t hidden_row_bytes(const PackedExpert& expert);
+  [[nodiscard]] RowFormat hidden_format(const PackedExpert& expert) const;
+  [[nodiscard]] std::size_t hidden_row_bytes(const PackedExpert& expert) const;
 
   Multiplier multiplier_;
   const compute::ExpertsJob* job_;
   compute::Executor* executor_;
   std::size_t scratch_bytes_max_;
   std::vector<Piece> pieces_;
-  std::unique_ptr<TzQ8Block[]> quantized_input_;
-  std::unique_ptr<std::byte[]>
-      hidden_;  ///< TzQ8Block rows or f32 rows, by the type of the down projection
+  /// By RowFormat; null where no expert wants it, and for f32, which is the job's own.
+  std::array<std::unique_ptr<std::byte[]>, kRowFormats> input_;
+  std::unique_ptr<std::byte[]> hidden_;  ///< rows in the format that each down projection wants
 };
 
 }  // namespace tenzro::kernels

@@ -6,6 +6,11 @@ extern "C" {
 #define TZ_MATMUL(function, type, isa, rows, outputs) void function(const TzMatmul* job);
 #include "kernels/cpu/matmul/matmul.inc"
 #undef TZ_MATMUL
+#define TZ_FAST(type, dot, narrow, compiled, isa) \
+  void dot(const TzMatmul* job);                  \
+  void narrow(const float* x, std::size_t n, std::uint16_t* out);
+#include "kernels/cpu/fast/fast.inc"
+#undef TZ_FAST
 #define TZ_QUANTIZE(function, isa) \
   void function(const float* x, std::size_t blocks, TzQ8Block* out);
 #include "kernels/cpu/quantize/quantize.inc"
@@ -23,6 +28,13 @@ constexpr MatmulKernel kMatmul[] = {
   {#function, tensor::WeightType::type, Isa::isa, rows, outputs, function},
 #include "kernels/cpu/matmul/matmul.inc"
 #undef TZ_MATMUL
+};
+
+constexpr FastKernel kFast[] = {
+#define TZ_FAST(type, dot, narrow, compiled, isa) \
+  {#dot, tensor::WeightType::type, Isa::isa, dot, narrow},
+#include "kernels/cpu/fast/fast.inc"
+#undef TZ_FAST
 };
 
 constexpr QuantizeKernel kQuantize[] = {
@@ -57,6 +69,14 @@ std::span<const MatmulKernel> matmul_kernels() {
   return kMatmul;
 }
 
+std::span<const FastKernel> fast_kernels() {
+  return kFast;
+}
+
+bool FastKernel::is_available() const {
+  return kernels::is_available(isa) && __builtin_cpu_supports("avx512bf16");
+}
+
 std::span<const QuantizeKernel> quantize_kernels() {
   return kQuantize;
 }
@@ -77,12 +97,16 @@ KernelSet kernels_up_to(Isa isa) {
   const auto any = [](const auto& /*line*/) { return true; };
   KernelSet set{.isa = isa,
                 .matmul = {},
+                .fast_bf16 = std::nullopt,
                 .quantize = widest(quantize_kernels(), isa, any),
                 .activation = widest(activation_kernels(), isa, any)};
   for (std::size_t i = 0; i < kTypes.size(); ++i) {
     set.matmul.at(i) =
         widest(matmul_kernels(), isa,
                [type = kTypes.at(i)](const MatmulKernel& line) { return line.type == type; });
+  }
+  for (const FastKernel& line : fast_kernels()) {
+    if (line.isa <= isa && line.is_available()) set.fast_bf16 = line;
   }
   return set;
 }

@@ -3,6 +3,7 @@
 /// Every CPU kernel as data, read from the .inc tables, and the set that one ISA uses.
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -22,6 +23,18 @@ struct MatmulKernel {
   TzMatmulFn run;
 };
 
+/// Profile `fast` for one weight type: another dot, over rows that `narrow` made.
+struct FastKernel {
+  std::string_view name;
+  tensor::WeightType type;
+  Isa isa;  ///< the least forced ISA that may use it
+  TzMatmulFn run;
+  TzNarrowFn narrow;
+
+  /// Whether this CPU can run it; avx512bf16 is in no Isa, so it is asked for apart.
+  [[nodiscard]] bool is_available() const;
+};
+
 struct QuantizeKernel {
   std::string_view name;
   Isa isa;
@@ -35,6 +48,7 @@ struct ActivationKernel {
 };
 
 [[nodiscard]] std::span<const MatmulKernel> matmul_kernels();
+[[nodiscard]] std::span<const FastKernel> fast_kernels();
 [[nodiscard]] std::span<const QuantizeKernel> quantize_kernels();
 [[nodiscard]] std::span<const ActivationKernel> activation_kernels();
 
@@ -42,6 +56,7 @@ struct ActivationKernel {
 struct KernelSet {
   Isa isa = Isa::scalar;
   std::array<MatmulKernel, 6> matmul;  ///< one a weight type
+  std::optional<FastKernel> fast_bf16;
   QuantizeKernel quantize;
   ActivationKernel activation;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "tenzro/base/assert.hpp"
 
@@ -32,12 +33,52 @@ constexpr std::size_t kSlicesPerThread = 4;
 
 }  // namespace
 
+std::size_t row_bytes(RowFormat format, std::size_t k) {
+  switch (format) {
+    case RowFormat::f32:
+      return k * sizeof(float);
+    case RowFormat::q8_0:
+      return k / kBlock * sizeof(TzQ8Block);
+    case RowFormat::bf16:
+      return (k + 1) / 2 * 2 * sizeof(std::uint16_t);
+  }
+  TENZRO_ASSERT(false);
+  return 0;
+}
+
+bool Multiplier::is_fast(tensor::WeightType type) const {
+  return profile_ == compute::Profile::fast && kernels_->fast_bf16 &&
+         kernels_->fast_bf16->type == type;
+}
+
+RowFormat Multiplier::format_for(tensor::WeightType type) const {
+  if (tensor::is_quantized(type)) return RowFormat::q8_0;
+  return is_fast(type) ? RowFormat::bf16 : RowFormat::f32;
+}
+
+void Multiplier::convert(RowFormat format, const float* x, std::size_t count,
+                         std::byte* out) const {
+  switch (format) {
+    case RowFormat::f32:
+      std::memcpy(out, x, count * sizeof(float));
+      return;
+    case RowFormat::q8_0:
+      TENZRO_ASSERT(count % kBlock == 0);
+      kernels_->quantize.run(x, count / kBlock, static_cast<TzQ8Block*>(static_cast<void*>(out)));
+      return;
+    case RowFormat::bf16:
+      kernels_->fast_bf16->narrow(x, count, static_cast<std::uint16_t*>(static_cast<void*>(out)));
+      return;
+  }
+}
+
 void Multiplier::multiply(const PackedMatrix& matrix, Columns columns,
                           std::span<const void* const> x, float* out,
                           std::size_t out_stride) const {
   TENZRO_ASSERT(columns.begin % kPanelOutputs == 0);
   TENZRO_ASSERT(columns.begin + columns.count <= matrix.rows);
-  const TzMatmulFn run = kernels_->matmul_of(matrix.type).run;
+  const TzMatmulFn run =
+      is_fast(matrix.type) ? kernels_->fast_bf16->run : kernels_->matmul_of(matrix.type).run;
   const std::size_t step = x.size() <= kRowTile ? columns.count : kColumnStep;
   for (std::size_t done = 0; done < columns.count; done += step) {
     const std::size_t column = columns.begin + done;

@@ -1,11 +1,15 @@
 #pragma once
 /// \file
-/// Rows times packed matrices: what stands between the jobs of the seam and the kernels.
+/// Rows times packed matrices in one profile: what stands between the jobs of the seam and the
+/// kernels.
 ///
-/// A multiplier cuts work into tiles of at most 8 rows and says how work is worth slicing. It holds
-/// no state but the kernel set, so any thread may use it.
+/// A multiplier knows which kernel multiplies a weight type, in which form that kernel wants its
+/// rows, and how work is worth slicing. It holds no state but the choice of kernels, so any thread
+/// may use it.
 #include <cstddef>
 #include <span>
+
+#include "tenzro/compute/backend.hpp"
 
 #include "kernels/cpu/abi.hpp"
 #include "kernels/cpu/backend/kernel_table.hpp"
@@ -15,9 +19,20 @@ namespace tenzro::kernels {
 
 /// Rows that one kernel call takes.
 inline constexpr std::size_t kRowTile = 8;
-/// A Q8_0 block of activations, and the step in which the rows between the two halves of an FFN are
-/// made.
+/// Elements of a Q8_0 block of activations. Rows are converted in runs that begin on multiples of
+/// it.
 inline constexpr std::size_t kBlock = 32;
+
+/// How a row of activations lies in memory.
+enum class RowFormat : std::uint8_t {
+  f32,
+  q8_0,  ///< TzQ8Block[K/32]
+  bf16,  ///< K values, and a zero where K is odd
+};
+inline constexpr std::size_t kRowFormats = 3;
+
+/// Bytes of `k` elements; for q8_0, k is a multiple of kBlock.
+[[nodiscard]] std::size_t row_bytes(RowFormat format, std::size_t k);
 
 /// Outputs [begin, begin + count) of a matrix; begin is a multiple of kPanelOutputs.
 struct Columns {
@@ -27,16 +42,16 @@ struct Columns {
 
 class Multiplier {
  public:
-  explicit Multiplier(const KernelSet& kernels) : kernels_(&kernels) {}
+  Multiplier(const KernelSet& kernels, compute::Profile profile)
+      : kernels_(&kernels), profile_(profile) {}
 
-  /// out[i * out_stride + n] = x[i] · W[columns.begin + n]ᵀ (+ bias). Any number of rows; each
-  /// pointer is f32[K] for dense weights and TzQ8Block[K/32] for quantised ones.
+  /// What `multiply` wants for a matrix of this type.
+  [[nodiscard]] RowFormat format_for(tensor::WeightType type) const;
+  /// Writes row_bytes(format, count) bytes.
+  void convert(RowFormat format, const float* x, std::size_t count, std::byte* out) const;
+  /// out[i * out_stride + n] = x[i] · W[columns.begin + n]ᵀ (+ bias). Any number of rows.
   void multiply(const PackedMatrix& matrix, Columns columns, std::span<const void* const> x,
                 float* out, std::size_t out_stride) const;
-
-  void quantize(const float* x, std::size_t blocks, TzQ8Block* out) const {
-    kernels_->quantize.run(x, blocks, out);
-  }
 
   void activate(const TzActivation& job) const { kernels_->activation.run(&job); }
 
@@ -45,7 +60,10 @@ class Multiplier {
                                     std::size_t columns) const;
 
  private:
+  [[nodiscard]] bool is_fast(tensor::WeightType type) const;
+
   const KernelSet* kernels_;
+  compute::Profile profile_;
 };
 
 /// How long a slice of work of `total` microseconds should be, so that each thread gets a few and
