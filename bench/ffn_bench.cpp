@@ -1,17 +1,19 @@
 // Expert FFNs on the CPU backend: tokens a second, and how near they come to the memory's and the
 // cores' limits.
 //
-// usage: ffn_bench [--json FILE] [--table] [--quick] [--cpu-time] [--fast] [--isa NAME] [--filter
-// TEXT]
-//   A case is one SwiGLU expert of d_model x d_ff and one weight type, given M rows. Calls go round
-//   a set of experts larger than the last-level cache, so that M = 1 reads its weights from memory
-//   as a node does. GB/s counts resident weight bytes; GFLOP/s counts two operations a weight and
-//   row. p10 and p90 are of the single calls. `target` is what the number is held against: for GB/s
-//   the rate at which the same threads read plain memory, in the same run; for GFLOP/s of Q8_0 from
-//   32 rows on 150 a thread.
-//   --fast runs profile fast, which differs for BF16 alone.
-//   --cpu-time counts the processor time of the working thread and skips the cases of two threads:
-//   for a machine that others share, where wall time says more about them.
+// usage: ffn_bench [--json FILE] [--table] [--quick] [--cpu-time] [--fast] [--isa NAME]
+//                  [--filter TEXT]
+//
+// A case is one SwiGLU expert of d_model x d_ff and one weight type, given M rows. Calls go round a
+// set of experts larger than the last-level cache, so that M = 1 reads its weights from memory as a
+// node does. GB/s counts resident weight bytes; GFLOP/s counts two operations a weight and row. p10
+// and p90 are of the single calls. `target` is what the number is held against: for GB/s the rate
+// at which the same threads read plain memory, in the same run; for GFLOP/s of Q8_0 from 32 rows
+// on 150 a thread.
+//
+// --fast runs profile fast, which differs for BF16 alone. --cpu-time counts the processor time of
+// the working thread and skips the cases of two threads: for a machine that others share, where
+// wall time says more about them.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -68,7 +68,7 @@ void ExpertsRun::run() {
       pieces_[end].hidden_at = bytes;
       bytes += piece_bytes;
     }
-    // Later waves are rarely larger than the first, which took all it could.
+    hidden_.reset();  // first, so that two waves are never held
     hidden_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
     run_wave(begin, end);
     begin = end;

@@ -128,8 +128,6 @@ void pack_q6_k(const Lane& lane, const PanelLayout& layout, std::uint8_t* out) {
   }
 }
 
-/// Lanes without an output: q8_0 stores q + 128, so that zero bytes would mean -128 there. Their
-/// scale is zero, and their outputs are never stored; nothing to do for any type.
 void pack_lane(tensor::WeightType type, const Lane& lane, const PanelLayout& layout,
                std::uint8_t* out) {
   switch (type) {
