@@ -7,15 +7,16 @@
 namespace tenzro {
 namespace {
 
-constexpr std::string_view kDigits =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr std::size_t kDigitCount = sizeof kDigits - 1;
+static_assert(kDigitCount == 64);
 /// Table entry of a character outside the alphabet: a bit that no digit's value has.
 constexpr std::uint8_t kInvalid = 0x80;
 
 constexpr std::array<std::uint8_t, 256> make_values() {
   std::array<std::uint8_t, 256> values{};
   for (std::uint8_t& value : values) value = kInvalid;
-  for (std::size_t i = 0; i < kDigits.size(); ++i) {
+  for (std::size_t i = 0; i < kDigitCount; ++i) {
     values[static_cast<std::uint8_t>(kDigits[i])] = static_cast<std::uint8_t>(i);
   }
   return values;

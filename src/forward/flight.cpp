@@ -1,18 +1,12 @@
 #include "tenzro/forward/flight.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "tenzro/base/assert.hpp"
+#include "tenzro/receipts/carrier.hpp"
 
 namespace tenzro::forward {
 namespace {
-
-float largest_magnitude(std::span<const float> values) {
-  float largest = 0;
-  for (const float value : values) largest = std::max(largest, std::abs(value));
-  return largest;
-}
 
 Error planner_error(const std::string& text) {
   return {ErrorCode::infrastructure, "", "moe dispatch planner: " + text};
@@ -86,17 +80,17 @@ void Flight::plan(const shards::View& view, const ProviderAddress& self, const F
 }
 
 bool Flight::chooses_q8(const planner::Plan& plan, const Facts& facts) const {
-  const bool divides = request_.d_model % 32 == 0 && gate_->expert_width % 32 == 0;
-  if (request_.carrier != Carrier::automatic) return request_.carrier == Carrier::q8 && divides;
-  const bool all_quantized =
-      std::all_of(plan.batches.begin(), plan.batches.end(), [&](const planner::Batch& batch) {
-        const work::ExpertFacts* known =
-            facts.find({request_.layer.model, batch.slot.first, batch.slot.second});
-        return known != nullptr && known->is_quantized();
-      });
-  if (!all_quantized || !divides) return false;
-  return largest_magnitude(request_.hidden.as<float>()) <= kCarrierAmaxMax &&
-         largest_magnitude(expert_input_.as<float>()) <= kCarrierAmaxMax;
+  if (request_.carrier == Carrier::dense) return false;
+  if (request_.carrier == Carrier::automatic) {
+    const auto is_quantized = [&](const planner::Batch& batch) {
+      const auto* known = facts.find({request_.layer.model, batch.slot.first, batch.slot.second});
+      return known != nullptr && known->is_quantized();
+    };
+    if (!std::all_of(plan.batches.begin(), plan.batches.end(), is_quantized)) return false;
+  }
+  // Asked for or not: rows that Q8_0 cannot carry travel dense.
+  return receipts::can_be_q8(request_.hidden.as<float>(), request_.d_model) &&
+         receipts::can_be_q8(expert_input_.as<float>(), gate_->expert_width);
 }
 
 void Flight::on_expert_ready(ExpertIndex expert,

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tenzro/base/bytes.hpp"
 #include "tenzro/node/node.hpp"
 
 namespace tenzro::node {

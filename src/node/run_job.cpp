@@ -38,8 +38,20 @@ struct Bodies {
     return widen(sign_receipt(job, context));
   }
 
+  work::JobResult operator()(const work::ScanIndex& job) const {
+    return widen(prepare::scan_index(job));
+  }
+
+  work::JobResult operator()(const work::ScanHeader& job) const {
+    return widen(prepare::scan_header(job));
+  }
+
   work::JobResult operator()(const work::BuildExpertBlob& job) const {
     return widen(prepare::build_expert_blob(job, context.executor));
+  }
+
+  work::JobResult operator()(const work::BuildGateBlob& job) const {
+    return widen(prepare::build_gate_blob(job));
   }
 };
 

@@ -118,17 +118,20 @@ void decode_fp4(const PackedMatrix& matrix, std::uint64_t row, std::span<float> 
   }
 }
 
+void decode_int4_word(std::uint32_t word, float scale, float* out) {
+  for (std::size_t i = 0; i < kInt4WordElements; ++i) {
+    const int value = static_cast<int>((word >> (4 * i)) & 15U) - kInt4Offset;
+    out[i] = static_cast<float>(value) * scale;
+  }
+}
+
 void decode_int4(const PackedMatrix& matrix, std::uint64_t row, std::span<float> out) {
   const std::byte* values = matrix.values.data() + row * (matrix.cols / 2);
   const std::uint64_t first_scale = row * (matrix.cols / kGroup);
   for (std::size_t begin = 0; begin < out.size(); begin += kGroup) {
     const float scale = scale_at(matrix, first_scale + begin / kGroup);
     for (std::size_t i = begin; i < begin + kGroup; i += kInt4WordElements) {
-      const std::uint32_t word = load_u32_le(values + i / 2);
-      for (std::size_t j = 0; j < kInt4WordElements; ++j) {
-        const int value = static_cast<int>((word >> (4 * j)) & 15U) - kInt4Offset;
-        out[i + j] = static_cast<float>(value) * scale;
-      }
+      decode_int4_word(load_u32_le(values + i / 2), scale, out.data() + i);
     }
   }
 }

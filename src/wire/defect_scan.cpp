@@ -26,14 +26,20 @@ std::uint64_t load_word(const std::byte* from) {
 }
 
 bool has_non_finite(const Lanes& lanes, std::span<const std::byte> row) {
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  const auto sum = [&](std::uint64_t word) { return (word & lanes.exponent) + lanes.lowest; };
   std::uint64_t seen = 0;
   std::size_t at = 0;
-  for (; row.size() - at >= sizeof(std::uint64_t); at += sizeof(std::uint64_t)) {
-    seen |= (load_word(row.data() + at) & lanes.exponent) + lanes.lowest;
+  // Four independent sums a step: one alone waits for the one before it, at half the speed.
+  for (; row.size() - at >= 4 * kWord; at += 4 * kWord) {
+    const std::byte* from = row.data() + at;
+    seen |= (sum(load_word(from)) | sum(load_word(from + kWord))) |
+            (sum(load_word(from + 2 * kWord)) | sum(load_word(from + 3 * kWord)));
   }
+  for (; row.size() - at >= kWord; at += kWord) seen |= sum(load_word(row.data() + at));
   std::uint64_t tail = 0;
   std::memcpy(&tail, row.data() + at, row.size() - at);
-  seen |= (tail & lanes.exponent) + lanes.lowest;
+  seen |= sum(tail);
   return (seen & lanes.carry) != 0;
 }
 

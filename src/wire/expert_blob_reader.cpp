@@ -39,6 +39,7 @@ Status read_biases(const TensorReader& reader, ExpertBlob& blob) {
     std::string_view name;
     std::uint32_t size;
   };
+
   const std::array<Bias, 3> biases{Bias{"gate_proj.bias", blob.view.d_ff()},
                                    Bias{"up_proj.bias", blob.view.d_ff()},
                                    Bias{"down_proj.bias", blob.view.d_model()}};

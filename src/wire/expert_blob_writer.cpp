@@ -13,8 +13,7 @@ void check(const compute::ExpertView& view) {
   const auto fits = [](std::span<const float> bias, std::uint32_t size) {
     return bias.empty() || bias.size() == size;
   };
-  TENZRO_ASSERT(view.gate.has_value() ==
-                (view.spec.activation != compute::Activation::relu2));
+  TENZRO_ASSERT(view.gate.has_value() == (view.spec.activation != compute::Activation::relu2));
   TENZRO_ASSERT(view.up.rows == view.d_ff());
   TENZRO_ASSERT(view.up.cols == view.d_model());
   TENZRO_ASSERT(!view.gate || view.gate->rows == view.d_ff());

@@ -21,9 +21,9 @@ constexpr std::array<Choice<Activation>, 6> kActivations{{
     {"situ", Activation::situ},
 }};
 
-/// Divisors and clamps: positive, and neither zero nor infinite once they are f32.
-constexpr NumberRange kPositive{std::numeric_limits<float>::min(),
-                                std::numeric_limits<float>::max()};
+/// Divisors and clamps: positive, and neither zero nor infinite once they are f32. The upper end is
+/// the shortest text of the largest f32, which lies above it and rounds to it.
+constexpr NumberRange kPositive{std::numeric_limits<float>::min(), 3.4028235e38};
 
 void read_number(SpecReader& reader, std::string_view key, float& value) {
   double wide = value;

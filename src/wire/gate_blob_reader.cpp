@@ -126,8 +126,7 @@ Status read_table(const TensorReader& reader, GateBlob& gate) {
   }
   gate.tid2eid_top_k = static_cast<std::uint32_t>(info.shape[1]);
   if (gate.spec.top_k.value_or(gate.tid2eid_top_k) != gate.tid2eid_top_k) {
-    return wrong_shape(kTableName, info.shape,
-                       "[vocab, " + std::to_string(*gate.spec.top_k) + ']');
+    return wrong_shape(kTableName, info.shape, "[vocab, " + std::to_string(*gate.spec.top_k) + ']');
   }
   return fill_table(reader.bytes_of(info), gate);
 }
@@ -139,8 +138,8 @@ Result<GateBlob> parse_gate_blob(std::span<const std::byte> blob) {
   if (!reader) return fail(reader.error());
   GateBlob gate;
   // The router fixes the sizes, and the bias decides the legacy rule: hence the order.
-  for (const auto step : {read_router, read_vectors, read_spec, read_shared_gate, read_latent,
-                          read_table}) {
+  for (const auto step :
+       {read_router, read_vectors, read_spec, read_shared_gate, read_latent, read_table}) {
     if (Status status = step(*reader, gate); !status) return fail(std::move(status.error()));
   }
   return gate;

@@ -37,14 +37,13 @@ bool is_legacy(const GateBlob& gate) {
   if (has_more) return false;
   // A softmax over the selected equals the normalised part of the softmax over all.
   if (spec.scoring == Scoring::softmax) {
-    const bool is_over_selected = spec.order == SelectionOrder::topk_then_softmax ||
-                                  (spec.normalize && spec.epsilon == 0);
+    const bool is_over_selected =
+        spec.order == SelectionOrder::topk_then_softmax || (spec.normalize && spec.epsilon == 0);
     return gate.bias.empty() && is_over_selected && spec.scale == 1;
   }
   constexpr double kEpsilonMax = 1e-12;  // above, it would show in a weight
   return spec.scoring == Scoring::sigmoid && !gate.bias.empty() &&
-         spec.bias_on == BiasOn::selection && spec.normalize &&
-         spec.scale_on == ScaleOn::weights &&
+         spec.bias_on == BiasOn::selection && spec.normalize && spec.scale_on == ScaleOn::weights &&
          (spec.epsilon_is_floor || spec.epsilon <= kEpsilonMax);
 }
 

@@ -185,8 +185,8 @@ Result<MatrixView> TensorReader::quantized(std::string_view name, const TensorIn
   const std::size_t comma = shape->find(',');
   const std::string_view shape_view = *shape;
   const auto rows = dimension(shape_view.substr(0, comma));
-  const auto cols = comma == std::string::npos ? std::nullopt
-                                               : dimension(shape_view.substr(comma + 1));
+  const auto cols =
+      comma == std::string::npos ? std::nullopt : dimension(shape_view.substr(comma + 1));
   if (!rows || !cols) return malformed(name, "shape '" + echo(*shape) + "' is not \"rows,cols\"");
   if (*cols % tensor::block_elements(*type) != 0) {
     return malformed(name, std::to_string(*cols) + " columns do not divide by the block of " +

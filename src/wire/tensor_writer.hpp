@@ -19,6 +19,7 @@ class TensorWriter {
   void matrix(std::string_view name, const compute::MatrixView& matrix);
   /// F32, one dimension. Nothing is written for an empty vector.
   void vector(std::string_view name, std::span<const float> values);
+
   void tensor(tensor::TensorToWrite tensor) { tensors_.push_back(std::move(tensor)); }
 
   void metadata(std::string_view key, std::string value);

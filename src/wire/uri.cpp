@@ -57,7 +57,8 @@ Result<BlobUri> parse_blob_uri(std::string_view text) {
     const std::string_view query = rest.substr(question + 1);
     if (!query.starts_with("n=")) return refused("unknown query '" + echo(query) + '\'');
     uri.hint = hash_from_hex(query.substr(2));
-    if (!uri.hint) return refused("endpoint id '" + echo(query.substr(2)) + "' is not 64 hex digits");
+    if (!uri.hint)
+      return refused("endpoint id '" + echo(query.substr(2)) + "' is not 64 hex digits");
   }
   const std::optional<std::string_view> hex = hash_text(split(rest.substr(0, question)));
   if (!hex) return refused("'" + echo(text) + "' is not a URI of a blob");

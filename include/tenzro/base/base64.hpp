@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-#include <tl/expected.hpp>
+#include "tenzro/base/result.hpp"
 
 namespace tenzro {
 

@@ -11,7 +11,7 @@
 ///  - Carrier: q8 rounds the rows that feed every expert to Q8_0 and back, so that a mesh and a
 ///  single node agree. `automatic`
 ///    chooses it where every expert in the plan is quantised, the width divides by 32 and no row's
-///    greatest magnitude exceeds kCarrierAmaxMax (the f16 scale would overflow); else dense.
+///    greatest magnitude exceeds receipts::kQ8AmaxMax (the f16 scale would overflow); else dense.
 ///  - Fail closed: an expert without a holder, or whose holder fails, ends the forward. With
 ///  `allow_partial` the tokens'
 ///    other routed slots are scaled instead (see work/bodies.hpp) and the gap is listed; a missing
@@ -29,8 +29,6 @@
 #include "tenzro/work/job.hpp"
 
 namespace tenzro::forward {
-
-inline constexpr float kCarrierAmaxMax = 8.3e6F;
 
 enum class Carrier : std::uint8_t { automatic, dense, q8 };
 

@@ -4,19 +4,16 @@
 ///
 /// Rules
 ///  - `isa` absent: the best that this CPU has. Present: that one, or an error that says what is
-///  missing. Why: a
-///    forced ISA that silently falls back makes a test or a bug report worthless.
+///    missing. Why: a forced ISA that silently falls back makes a test or a bug report worthless.
 ///  - Every ISA gives the same bits (profile `exact` of compute/backend.hpp), from the same
-///  resident layout.
-///  - Profile `fast` runs the exact kernels: a library's packed copy would be a second copy of the
-///  weights, and on
-///    the CPUs served here these kernels already run near the memory's or the vector units' limit.
+///    resident layout.
+///  - Profile `fast` multiplies bf16 weights by rows rounded to bf16 where the CPU has avx512bf16
+///    (twice as fast); every other type runs its exact kernel. See docs/adr for why no library.
 ///  - Weights keep their storage type: f16 and bf16 stay two bytes; Q4_K grows from 4.5 to 4.625
-///  bits, the others
-///    not at all. Outputs are padded to 16.
-///  - A run's scratch: 13/32 of the input's bytes for its quantised copy, and at most
-///  `scratch_bytes_max` for the
-///    rows between the two halves of the FFN; larger jobs go in waves. A wave is at least 8 rows.
+///    bits, the others not at all. Outputs are padded to 16.
+///  - A run's scratch: at most 29/32 of the input's bytes for its converted copies (13/32 for
+///    Q8_0, 1/2 for bf16), and at most `scratch_bytes_max` for the rows between the two halves of
+///    the FFN; larger jobs go in waves. A wave is at least 8 rows.
 /// Thread: any; a backend is immutable after construction.
 #include <cstddef>
 #include <cstdint>
@@ -48,7 +45,7 @@ struct CpuOptions {
 /// Error: infrastructure, where the forced ISA is not available here.
 [[nodiscard]] Result<std::unique_ptr<compute::Backend>> make_cpu_backend(const CpuOptions& options);
 
-/// Vector codecs for base64 (null functions for scalar). Requires is_available(isa).
+/// The fastest base64 codec that `isa` allows. Requires is_available(isa).
 [[nodiscard]] Base64Kernels base64_kernels(Isa isa);
 
 }  // namespace tenzro::kernels

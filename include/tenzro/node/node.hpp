@@ -57,6 +57,8 @@ struct Options {
   rpc::CarrierChoice carrier = rpc::CarrierChoice::automatic;
   double min_kept_mass = 0.5;
   std::size_t requests_max = 256;
+  std::uint64_t price_per_input_token = 10;
+  std::uint64_t minimum_price = 100;
 };
 
 /// Running totals since start, for metrics.

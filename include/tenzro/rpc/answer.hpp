@@ -283,12 +283,15 @@ struct NodeDrainAnswer {
   bool draining = true;
 };
 
+/// The OpenRPC document; `rpc` gives it itself.
+struct DiscoverAnswer {};
+
 using Answer =
     std::variant<ShardMapAnswer, PlanDispatchAnswer, Policy, CatalogShapeAnswer,
                  ModelMetadataAnswer, ExpertRow, GateRow, UnloadAnswer, ExpertStatusAnswer,
                  RouteAnswer, ForwardAnswer, ExecuteAnswer, PrepareStartedAnswer,
                  PrepareStatusAnswer, PrepareListAnswer, PrepareCancelAnswer, PublishBlobAnswer,
                  FetchBlobAnswer, EndpointInfoAnswer, EndpointIdAnswer, AlpnListAnswer,
-                 ListProvidersAnswer, NodeStatusAnswer, NodeDrainAnswer>;
+                 ListProvidersAnswer, NodeStatusAnswer, NodeDrainAnswer, DiscoverAnswer>;
 
 }  // namespace tenzro::rpc

@@ -95,6 +95,8 @@ struct RouteCall {
   std::uint32_t d_model = 0;
   Rows hidden;
   std::optional<std::uint32_t> top_k;  ///< >= 1
+  /// Any number of them: a plain gate ignores them, so only a gate that routes by token id can say
+  /// what is wrong.
   std::optional<std::vector<std::int64_t>> token_ids;
   /// Where the router reads another tensor than the experts do; same shape as `hidden`.
   std::optional<Rows> router_hidden;
@@ -173,7 +175,8 @@ struct NodeStatusCall {};
 
 struct NodeDrainCall {};
 
-struct DiscoverCall {};  ///< rpc.discover; answered by `rpc` itself
+/// rpc.discover. Exchange answers it itself: take_call never gives one.
+struct DiscoverCall {};
 
 using Call =
     std::variant<ShardMapCall, PlanDispatchCall, ReplicationPolicyCall, CatalogShapeCall,

@@ -5,16 +5,20 @@
 /// Parsing and encoding are pure functions of their arguments, so that the shell may run them on a
 /// worker thread for large bodies. Rules (docs/rpc.md, JSON-RPC 2.0):
 ///  - Object or batch array (1..batch_max; empty or too long: one -32600). Notifications get no
-///  reply; a batch of
-///    notifications alone encodes to nothing (HTTP 204).
-///  - `id`: string, 64-bit integer or null, echoed exactly; anything else is -32600 with id null.
-///  - Depth, invalid UTF-8 and unparsable text: -32700 with id null; duplicate keys: -32600
-///  `duplicate key`.
+///    reply; a batch of notifications alone encodes to nothing (HTTP 204).
+///  - `id`: string, 64-bit integer or null, echoed exactly as sent; anything else is -32600 with id
+///    null. An object that is no request is no notification either: it is answered with id null.
+///  - Depth, invalid UTF-8 and unparsable text: -32700 with id null. More values than values_max:
+///    -32600 with id null. A duplicate key anywhere in a request: -32600 `duplicate key` with the
+///    request's id, or null where that is what is named twice.
+///  - Then in this order: version and method are strings (-32600), the method exists (-32601), the
+///    caller has its scope (-32001), the parameters are right (-32602).
 ///  - `params`: object, [] or [{…}]; null = absent; anything else -32602. Unknown members are
-///  ignored.
-///  - Long base64 strings are decoded straight into BufferRefs before the JSON parser sees the
-///  text.
-/// Limits: see ParseOptions. Nothing a client sends aborts the process or yields -32603.
+///    ignored.
+///  - A tensor is decoded once, straight from the body into its BufferRef, and encoded once,
+///    straight into the reply.
+/// Limits: see ParseOptions; a body is at most 2 GiB. Nothing a client sends aborts the process or
+/// yields -32603.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -42,9 +46,10 @@ inline constexpr Scopes kAllScopes{.read = true, .execute = true, .admin = true}
 struct ParseOptions {
   std::size_t batch_max = 100;
   std::size_t depth_max = 64;
-  /// JSON values of one body, tensors excluded. Bounds the memory of the parsed form.
+  /// JSON values of one body; the numbers of a `hidden` array do not count. Bounds the memory of
+  /// the parsed form: 64 bytes a value.
   std::size_t values_max = 1'000'000;
-  Base64Kernels base64;
+  Base64Kernels base64 = scalar_base64_kernels();
   /// Calls that need a scope missing here become -32001 errors.
   Scopes scopes = kAllScopes;
 };
@@ -60,7 +65,7 @@ class Exchange {
 
   /// The call at `index`, moved out; nothing where that request already has its error.
   [[nodiscard]] std::optional<Call> take_call(std::size_t index);
-  /// Method name for logs and metrics; empty where unknown.
+  /// Method name for logs and metrics; empty where unknown, so that a client cannot make names up.
   [[nodiscard]] std::string_view method(std::size_t index) const;
   /// Requires that take_call(index) gave a call and no outcome was set before.
   void set_outcome(std::size_t index, Result<Answer> outcome);
@@ -95,8 +100,8 @@ class Exchange {
 /// 503, ...).
 [[nodiscard]] std::string error_reply(const Error& error);
 
-/// The OpenRPC document: every method with its parameters, result, errors and an example. Also
-/// proto/openrpc.json.
-[[nodiscard]] std::string_view open_rpc_document();
+/// The OpenRPC document: every method with its parameters, result, errors and an example, as one
+/// line. Also proto/openrpc.json, laid out for reading. Cost: builds it anew.
+[[nodiscard]] std::string open_rpc_document();
 
 }  // namespace tenzro::rpc

@@ -12,6 +12,7 @@
 ///  - Arrays are leaves. A list of integers is kept; of any other array it is only known that it is
 ///    there.
 /// Cost: O(bytes log members). Pure. Thread: any.
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -20,7 +21,7 @@
 #include <variant>
 #include <vector>
 
-#include <tl/expected.hpp>
+#include "tenzro/base/result.hpp"
 
 namespace tenzro::wire {
 

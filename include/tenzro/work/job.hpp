@@ -7,6 +7,7 @@
 /// handles. Bodies are pure functions (`node::run_job`), so the simulator runs the same ones. A
 /// result carries the JobId it answers; a core that no longer wants it ignores it.
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,8 @@
 #include "tenzro/compute/backend.hpp"
 #include "tenzro/routing/routed.hpp"
 #include "tenzro/tensor/dtype.hpp"
+#include "tenzro/tensor/safetensors.hpp"
+#include "tenzro/wire/gate_blob.hpp"
 #include "tenzro/work/gate.hpp"
 
 namespace tenzro::work {
@@ -29,6 +32,9 @@ namespace tenzro::work {
 /// Parse, check, hash and upload an expert blob.
 struct AdmitExpert {
   BufferRef blob;
+  /// The bytes were checked against `expected_hash` before, in this life of the process: it is
+  /// taken as it is.
+  bool is_checked = false;
   /// Where present the blob's BLAKE3 must equal it, else the job fails with code io ("hash
   /// mismatch").
   std::optional<BlobHash> expected_hash;
@@ -145,42 +151,47 @@ struct SignedReceipt {
   std::string receipt_json;
 };
 
-/// How a source tensor stores its numbers.
-enum class SourceEncoding : std::uint8_t {
-  plain,         ///< dtype says it: F32, F16, BF16
-  fp8_block128,  ///< F8_E4M3 with one scale (F32 or F8_E8M0) per 128x128 block
-  fp4_e8m0,      ///< two E2M1 a byte, low nibble first; one E8M0 scale per 32 along K
-  int4_packed,   ///< I32 words of eight nibbles (value nibble - 8); one BF16 scale per 32 along K
+/// Which file of a sharded checkpoint holds each tensor whose name starts with `prefix`.
+struct ScanIndex {
+  BufferRef json;  ///< model.safetensors.index.json
+  std::string prefix;
 };
 
-/// One projection's source bytes, exactly the rows wanted.
+struct ScannedIndex {
+  std::map<std::string, std::string, std::less<>> files;
+};
+
+/// The tensors of a safetensors header whose names start with `prefix`.
+struct ScanHeader {
+  BufferRef json;  ///< without the eight length bytes
+  std::uint64_t file_bytes = 0;
+  std::string prefix;
+};
+
+struct ScannedHeader {
+  std::map<std::string, tensor::TensorInfo, std::less<>> tensors;
+};
+
+/// Source bytes of one matrix, row-major: F32, F16 or BF16.
 struct SourceMatrix {
   std::string tensor;  ///< checkpoint name, for messages
-  SourceEncoding encoding = SourceEncoding::plain;
   tensor::DType dtype = tensor::DType::bf16;
   std::uint32_t rows = 0;
   std::uint32_t cols = 0;
   BufferRef bytes;
-  tensor::DType scale_dtype = tensor::DType::f32;
-  BufferRef scales;
 };
 
-/// Build one expert blob: decode, quantise, write. Pure; the body is prepare::build_expert_blob.
+/// Build one expert blob: quantise, write. The body is prepare::build_expert_blob.
 struct BuildExpertBlob {
-  ExpertIndex expert = 0;
   compute::FfnSpec spec;
   std::optional<SourceMatrix> gate;
   SourceMatrix up;
   SourceMatrix down;
-  std::vector<float> gate_bias;
-  std::vector<float> up_bias;
-  std::vector<float> down_bias;
   std::optional<tensor::WeightType> gate_quant;
   std::optional<tensor::WeightType> up_quant;
   std::optional<tensor::WeightType> down_quant;
   /// Refuse a projection whose rows do not divide by the block instead of falling back to Q8_0.
   bool strict = false;
-  bool dense_f32 = false;
 };
 
 struct BuiltExpertBlob {
@@ -190,10 +201,22 @@ struct BuiltExpertBlob {
   tensor::WeightType down_type = tensor::WeightType::f32;
 };
 
+/// Build a gate blob; `bias` has one row. The body is prepare::build_gate_blob.
+struct BuildGateBlob {
+  wire::RouterSpec spec;
+  SourceMatrix weight;
+  std::optional<SourceMatrix> bias;
+};
+
+struct BuiltGateBlob {
+  BufferRef blob;
+};
+
 using Job = std::variant<AdmitExpert, AdmitGate, RunGate, RunExperts, Combine, SignReceipt,
-                         BuildExpertBlob>;
-using JobOutput = std::variant<AdmittedExpert, AdmittedGate, GateResult, ExpertsResult,
-                               CombineResult, SignedReceipt, BuiltExpertBlob>;
+                         ScanIndex, ScanHeader, BuildExpertBlob, BuildGateBlob>;
+using JobOutput =
+    std::variant<AdmittedExpert, AdmittedGate, GateResult, ExpertsResult, CombineResult,
+                 SignedReceipt, ScannedIndex, ScannedHeader, BuiltExpertBlob, BuiltGateBlob>;
 using JobResult = Result<JobOutput>;
 
 // ---- store operations

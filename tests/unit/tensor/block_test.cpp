@@ -108,19 +108,22 @@ TEST(Row, Q8TiesRoundAwayFromZero) {
   EXPECT_EQ(row[6], std::byte{0});
 }
 
-TEST(Defect, ANonFiniteElementOfAnyTypeIsFound) {
-  for (const WeightType type : kAllTypes) {
-    for (const float bad : {kNan, kInfinity, -kInfinity}) {
-      for (const std::size_t at : {std::size_t{0}, std::size_t{300}, std::size_t{511}}) {
-        std::vector<float> x = wave(512);
-        EXPECT_EQ(find_defect(type, encoded(type, x)), std::nullopt) << name_of(type);
-        x[at] = bad;
-        EXPECT_EQ(find_defect(type, encoded(type, x)), RowDefect::non_finite)
-            << name_of(type) << " " << bad << " at " << at;
-      }
+class DefectOfType : public testing::TestWithParam<WeightType> {};
+
+TEST_P(DefectOfType, ANonFiniteElementIsFoundInAnyBlock) {
+  EXPECT_EQ(find_defect(GetParam(), encoded(GetParam(), wave(512))), std::nullopt);
+  for (const float bad : {kNan, kInfinity, -kInfinity}) {
+    for (const std::size_t at : {0U, 300U, 511U}) {
+      std::vector<float> x = wave(512);
+      x[at] = bad;
+      EXPECT_EQ(find_defect(GetParam(), encoded(GetParam(), x)), RowDefect::non_finite)
+          << bad << " at " << at;
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Types, DefectOfType, testing::ValuesIn(kAllTypes),
+                         [](const auto& type) { return std::string(name_of(type.param)); });
 
 TEST(Defect, ALongDenseRowIsLookedAtToItsEnd) {
   std::vector<float> x = wave(257);

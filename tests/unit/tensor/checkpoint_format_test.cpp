@@ -26,8 +26,8 @@ class Formats {
   [[nodiscard]] const TensorInfo& info(const std::string& name) const {
     const TensorInfo* info = header_.find(name);
     EXPECT_NE(info, nullptr) << name;
-    static const TensorInfo kNone;
-    return info != nullptr ? *info : kNone;
+    static const TensorInfo none;
+    return info != nullptr ? *info : none;
   }
 
   [[nodiscard]] std::span<const std::byte> bytes(const std::string& name) const {
@@ -127,10 +127,8 @@ TEST(CheckpointFormat, GptOssSlabOfEachExpertEqualsTheTransposedGolden) {
     std::vector<float> got(rows * cols);
     ASSERT_TRUE(decode_packed_rows(packed, 0, got).has_value());
     std::vector<float> transposed(got.size());
-    for (std::uint64_t row = 0; row < rows; ++row) {
-      for (std::uint64_t col = 0; col < cols; ++col) {
-        transposed[col * rows + row] = got[row * cols + col];
-      }
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      transposed[i % cols * rows + i / cols] = got[i];
     }
     EXPECT_EQ(test::bits_of(transposed),
               test::bits_of(std::span(want).subspan(expert * rows * cols, rows * cols)));
@@ -140,7 +138,7 @@ TEST(CheckpointFormat, GptOssSlabOfEachExpertEqualsTheTransposedGolden) {
 TEST(CheckpointFormat, Int4ValuesEqualTheGoldenIntegersUnderAUnitScale) {
   const Formats formats;
   const auto want = test::values_of<std::int8_t>(formats.bytes("golden.int4_packed.int8"));
-  const std::vector<float> ones(48 * 4, 1.0F);
+  const std::vector<float> ones(192, 1.0F);
   const PackedMatrix packed{.format = CheckpointFormat::int4_group32,
                             .rows = 48,
                             .cols = 128,
@@ -257,12 +255,12 @@ struct Refusal {
 class CheckpointRefusal : public testing::TestWithParam<Refusal> {};
 
 TEST_P(CheckpointRefusal, NamesWhatIsWrong) {
-  const std::vector<std::byte> bytes(64 * 16);
+  const std::vector<std::byte> bytes(1024);
   PackedMatrix packed{.format = CheckpointFormat::fp4_group32,
                       .rows = 8,
                       .cols = 64,
-                      .values = std::span(bytes).first(8 * 32),
-                      .scales = std::span(bytes).first(8 * 2),
+                      .values = std::span(bytes).first(256),
+                      .scales = std::span(bytes).first(16),
                       .scale_dtype = DType::u8};
   ASSERT_TRUE(check_packed_matrix(packed).has_value());
   GetParam().break_it(packed);

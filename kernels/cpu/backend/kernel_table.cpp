@@ -1,0 +1,114 @@
+#include "kernels/cpu/backend/kernel_table.hpp"
+
+#include "tenzro/base/assert.hpp"
+
+extern "C" {
+#define TZ_MATMUL(function, type, isa, rows, outputs) void function(const TzMatmul* job);
+#include "kernels/cpu/matmul/matmul.inc"
+#undef TZ_MATMUL
+#define TZ_FAST(type, dot, narrow, compiled, isa) \
+  void dot(const TzMatmul* job);                  \
+  void narrow(const float* x, std::size_t n, std::uint16_t* out);
+#include "kernels/cpu/fast/fast.inc"
+#undef TZ_FAST
+#define TZ_QUANTIZE(function, isa) \
+  void function(const float* x, std::size_t blocks, TzQ8Block* out);
+#include "kernels/cpu/quantize/quantize.inc"
+#undef TZ_QUANTIZE
+#define TZ_ACTIVATION(function, isa) void function(const TzActivation* job);
+#include "kernels/cpu/activation/activation.inc"
+#undef TZ_ACTIVATION
+}
+
+namespace tenzro::kernels {
+namespace {
+
+constexpr MatmulKernel kMatmul[] = {
+#define TZ_MATMUL(function, type, isa, rows, outputs) \
+  {#function, tensor::WeightType::type, Isa::isa, rows, outputs, function},
+#include "kernels/cpu/matmul/matmul.inc"
+#undef TZ_MATMUL
+};
+
+constexpr FastKernel kFast[] = {
+#define TZ_FAST(type, dot, narrow, compiled, isa) \
+  {#dot, tensor::WeightType::type, Isa::isa, dot, narrow},
+#include "kernels/cpu/fast/fast.inc"
+#undef TZ_FAST
+};
+
+constexpr QuantizeKernel kQuantize[] = {
+#define TZ_QUANTIZE(function, isa) {#function, Isa::isa, function},
+#include "kernels/cpu/quantize/quantize.inc"
+#undef TZ_QUANTIZE
+};
+
+constexpr ActivationKernel kActivation[] = {
+#define TZ_ACTIVATION(function, isa) {#function, Isa::isa, function},
+#include "kernels/cpu/activation/activation.inc"
+#undef TZ_ACTIVATION
+};
+
+constexpr std::array kTypes = {tensor::WeightType::f32,  tensor::WeightType::f16,
+                               tensor::WeightType::bf16, tensor::WeightType::q8_0,
+                               tensor::WeightType::q4_k, tensor::WeightType::q6_k};
+
+template <typename Kernel, typename Fits>
+const Kernel& widest(std::span<const Kernel> table, Isa isa, Fits fits) {
+  const Kernel* best = nullptr;
+  for (const Kernel& line : table) {
+    if (line.isa <= isa && fits(line) && (best == nullptr || best->isa < line.isa)) best = &line;
+  }
+  TENZRO_ASSERT(best != nullptr);
+  return *best;
+}
+
+}  // namespace
+
+std::span<const MatmulKernel> matmul_kernels() {
+  return kMatmul;
+}
+
+std::span<const FastKernel> fast_kernels() {
+  return kFast;
+}
+
+bool FastKernel::is_available() const {
+  return kernels::is_available(isa) && __builtin_cpu_supports("avx512bf16");
+}
+
+std::span<const QuantizeKernel> quantize_kernels() {
+  return kQuantize;
+}
+
+std::span<const ActivationKernel> activation_kernels() {
+  return kActivation;
+}
+
+const MatmulKernel& KernelSet::matmul_of(tensor::WeightType type) const {
+  for (const MatmulKernel& kernel : matmul) {
+    if (kernel.type == type) return kernel;
+  }
+  TENZRO_ASSERT(false);
+  return matmul.front();
+}
+
+KernelSet kernels_up_to(Isa isa) {
+  const auto any = [](const auto& /*line*/) { return true; };
+  KernelSet set{.isa = isa,
+                .matmul = {},
+                .fast_bf16 = std::nullopt,
+                .quantize = widest(quantize_kernels(), isa, any),
+                .activation = widest(activation_kernels(), isa, any)};
+  for (std::size_t i = 0; i < kTypes.size(); ++i) {
+    set.matmul.at(i) =
+        widest(matmul_kernels(), isa,
+               [type = kTypes.at(i)](const MatmulKernel& line) { return line.type == type; });
+  }
+  for (const FastKernel& line : fast_kernels()) {
+    if (line.isa <= isa && line.is_available()) set.fast_bf16 = line;
+  }
+  return set;
+}
+
+}  // namespace tenzro::kernels

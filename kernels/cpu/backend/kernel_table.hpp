@@ -1,0 +1,68 @@
+#pragma once
+/// \file
+/// Every CPU kernel as data, read from the .inc tables, and the set that one ISA uses.
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "tenzro/kernels/cpu.hpp"
+#include "tenzro/tensor/block.hpp"
+
+#include "kernels/cpu/abi.hpp"
+
+namespace tenzro::kernels {
+
+struct MatmulKernel {
+  std::string_view name;
+  tensor::WeightType type;
+  Isa isa;
+  std::size_t tile_rows;
+  std::size_t tile_outputs;
+  TzMatmulFn run;
+};
+
+/// Profile `fast` for one weight type: another dot, over rows that `narrow` made.
+struct FastKernel {
+  std::string_view name;
+  tensor::WeightType type;
+  Isa isa;  ///< the least forced ISA that may use it
+  TzMatmulFn run;
+  TzNarrowFn narrow;
+
+  /// Whether this CPU can run it; avx512bf16 is in no Isa, so it is asked for apart.
+  [[nodiscard]] bool is_available() const;
+};
+
+struct QuantizeKernel {
+  std::string_view name;
+  Isa isa;
+  TzQuantizeFn run;
+};
+
+struct ActivationKernel {
+  std::string_view name;
+  Isa isa;
+  TzActivationFn run;
+};
+
+[[nodiscard]] std::span<const MatmulKernel> matmul_kernels();
+[[nodiscard]] std::span<const FastKernel> fast_kernels();
+[[nodiscard]] std::span<const QuantizeKernel> quantize_kernels();
+[[nodiscard]] std::span<const ActivationKernel> activation_kernels();
+
+/// For every op the line with the widest ISA up to `isa`.
+struct KernelSet {
+  Isa isa = Isa::scalar;
+  std::array<MatmulKernel, 6> matmul;  ///< one a weight type
+  std::optional<FastKernel> fast_bf16;
+  QuantizeKernel quantize;
+  ActivationKernel activation;
+
+  [[nodiscard]] const MatmulKernel& matmul_of(tensor::WeightType type) const;
+};
+
+[[nodiscard]] KernelSet kernels_up_to(Isa isa);
+
+}  // namespace tenzro::kernels

@@ -1,0 +1,99 @@
+#include "kernels/cpu/backend/packed_matrix.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include <sys/mman.h>
+
+#include "tenzro/base/assert.hpp"
+#include "tenzro/base/bytes.hpp"
+
+namespace tenzro::kernels {
+namespace {
+
+constexpr std::size_t kCacheLine = 64;
+
+std::size_t rounded_up(std::size_t value, std::size_t step) {
+  return (value + step - 1) / step * step;
+}
+
+}  // namespace
+
+PanelLayout panel_layout(tensor::WeightType type, std::size_t cols) {
+  const std::size_t blocks = cols / 32;
+  PanelLayout layout;
+  std::size_t end = 0;
+  switch (type) {
+    case tensor::WeightType::f32:
+      end = cols * kPanelOutputs * 4;
+      break;
+    case tensor::WeightType::f16:
+      end = cols * kPanelOutputs * 2;
+      break;
+    case tensor::WeightType::bf16:
+      end = (cols + 1) / 2 * kPanelOutputs * 4;
+      break;
+    case tensor::WeightType::q8_0:
+      layout.scales_at = blocks * 512;
+      end = layout.scales_at + blocks * 32;
+      break;
+    case tensor::WeightType::q4_k:
+      layout.scales_at = blocks * 256;
+      layout.supers_at = layout.scales_at + blocks * 32;
+      end = layout.supers_at + blocks / 8 * 64;
+      break;
+    case tensor::WeightType::q6_k:
+      layout.scales_at = blocks * 384;
+      layout.supers_at = layout.scales_at + blocks * 32;
+      end = layout.supers_at + blocks / 8 * 32;
+      break;
+  }
+  layout.bytes = rounded_up(end, kCacheLine);
+  return layout;
+}
+
+Status check_matrix(const compute::MatrixView& matrix, std::string_view name) {
+  const std::string where(name);
+  if (matrix.rows == 0 || matrix.cols == 0)
+    return fail(ErrorCode::runtime, where, "has no elements");
+  if (matrix.cols % tensor::block_elements(matrix.type) != 0) {
+    return fail(ErrorCode::runtime, where,
+                std::to_string(matrix.cols) + " columns are not whole " +
+                    std::string(tensor::name_of(matrix.type)) + " blocks");
+  }
+  const auto expected = checked_mul(matrix.rows, tensor::row_bytes(matrix.type, matrix.cols));
+  if (!expected || *expected != matrix.bytes.size()) {
+    return fail(ErrorCode::runtime, where,
+                std::to_string(matrix.bytes.size()) + " bytes do not fit the shape " +
+                    std::to_string(matrix.rows) + " x " + std::to_string(matrix.cols) + " of " +
+                    std::string(tensor::name_of(matrix.type)));
+  }
+  return {};
+}
+
+std::size_t packed_bytes(const compute::MatrixView& matrix) {
+  const std::size_t panels = (matrix.rows + kPanelOutputs - 1) / kPanelOutputs;
+  return panels * panel_layout(matrix.type, matrix.cols).bytes;
+}
+
+PackedMatrix pack_matrix(const compute::MatrixView& matrix, std::span<const float> bias,
+                         std::uint8_t* to, compute::Executor& executor) {
+  TENZRO_ASSERT(bias.empty() || bias.size() == matrix.rows);
+  const PanelLayout layout = panel_layout(matrix.type, matrix.cols);
+  const std::size_t panels = packed_bytes(matrix) / layout.bytes;
+  executor.parallel_for(panels, [&](std::size_t panel) {
+    pack_panel(matrix, panel, layout, to + panel * layout.bytes);
+  });
+  PackedMatrix packed{.type = matrix.type,
+                      .rows = matrix.rows,
+                      .cols = matrix.cols,
+                      .layout = layout,
+                      .panels = {to, panels * layout.bytes},
+                      .bias = {bias.begin(), bias.end()}};
+  if (!bias.empty()) packed.bias.resize(panels * kPanelOutputs, 0.0F);
+  return packed;
+}
+
+}  // namespace tenzro::kernels

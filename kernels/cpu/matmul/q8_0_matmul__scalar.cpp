@@ -1,0 +1,28 @@
+#include "kernels/cpu/matmul/scalar_support.hpp"
+
+namespace {
+
+float add_block(const TzMatmul* job, const std::uint8_t* panel, std::size_t block, std::size_t lane,
+                const TzQ8Block& x, float sum) {
+  const std::uint8_t* quants = panel + block * 512 + lane * 4;
+  std::int32_t dot = 0;
+  for (std::size_t i = 0; i < 32; ++i) dot += (quants[i / 4 * 64 + i % 4] - 128) * x.q[i];
+  const float d = widen_f16(load_u16(panel + job->scales_at + block * 32 + lane * 2));
+  return __builtin_fmaf(static_cast<float>(dot), d * x.scale, sum);
+}
+
+}  // namespace
+
+extern "C" void tz_q8_0_matmul_m1n1__scalar(const TzMatmul* job) {
+  for (std::size_t row = 0; row < job->rows; ++row) {
+    const TzQ8Block* x = static_cast<const TzQ8Block*>(job->x[row]);
+    for (std::size_t n = 0; n < job->cols; ++n) {
+      const std::uint8_t* panel = job->weights + n / kPanel * job->panel_bytes;
+      float sum = 0.0F;
+      for (std::size_t block = 0; block < job->k / 32; ++block) {
+        sum = add_block(job, panel, block, n % kPanel, x[block], sum);
+      }
+      store(job, row, n, sum);
+    }
+  }
+}

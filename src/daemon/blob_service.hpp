@@ -1,0 +1,48 @@
+#pragma once
+/// \file
+/// `GET /blob/<hash>` and `PUT /blob`: bytes between the HTTP server and the store, a piece at a
+/// time.
+///
+/// Thread: the loop's; the store's answers come back by post.
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "tenzro/exec/loop.hpp"
+#include "tenzro/http/handler.hpp"
+#include "tenzro/http/server.hpp"
+#include "tenzro/store/store.hpp"
+
+namespace tenzro::daemon {
+
+class BlobService {
+ public:
+  BlobService(exec::Loop& loop, store::Store& store);
+  ~BlobService();
+  BlobService(const BlobService&) = delete;
+  BlobService& operator=(const BlobService&) = delete;
+
+  void set_server(http::Server* server) { server_ = server; }
+
+  void on_get(http::RequestRef ref, const BlobHash& hash, const http::Caller& caller);
+  void on_piece_wanted(http::RequestRef ref, std::uint64_t offset, std::size_t size);
+  void on_put_begun(http::RequestRef ref, std::optional<std::uint64_t> size);
+  void on_put_piece(http::RequestRef ref, BufferRef piece);
+  void on_put_ended(http::RequestRef ref);
+  void on_gone(http::RequestRef ref);
+
+ private:
+  void refuse(http::RequestRef ref, const Error& error);
+  /// Runs `task` on the loop, later, unless this service is gone by then. Any thread.
+  void post(std::function<void()> task);
+
+  exec::Loop& loop_;
+  store::Store& store_;
+  http::Server* server_ = nullptr;
+  std::map<http::RequestRef, BlobHash> downloads_;
+  std::map<http::RequestRef, std::shared_ptr<store::Upload>> uploads_;
+  std::shared_ptr<bool> alive_;
+};
+
+}  // namespace tenzro::daemon

@@ -1,0 +1,81 @@
+#include <cstdio>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+
+#include "tenzro/base/bytes.hpp"
+#include "tenzro/crypto/ed25519.hpp"
+#include "tenzro/store/identity.hpp"
+
+#include "service.hpp"
+#include "startup.hpp"
+#include "version.hpp"
+
+namespace {
+
+using namespace tenzro;
+using daemon::ExitCode;
+
+int to_status(ExitCode code) {
+  return static_cast<int>(code);
+}
+
+int print_id(const daemon::Settings& settings) {
+  auto identity = store::read_identity(settings.data_dir);
+  if (!identity && identity.error().code == ErrorCode::not_found) {
+    store::FileSystem files;
+    auto dir = store::DataDir::open(settings.data_dir, files);
+    if (!dir) {
+      std::cerr << dir.error().message() << "\n";
+      return to_status(dir.error().code == ErrorCode::busy ? ExitCode::locked : ExitCode::storage);
+    }
+    identity = store::load_or_create_identity(*dir);
+  }
+  if (!identity) {
+    std::cerr << identity.error().message() << "\n";
+    return to_status(ExitCode::storage);
+  }
+  const auto key = crypto::KeyPair::from_seed(identity->seed);
+  std::cout << "endpoint_id " << to_hex(key.public_key()) << "\nprovider " << to_hex(key.address())
+            << "\n";
+  return to_status(ExitCode::done);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  daemon::Flags flags;
+  bool check_config = false;
+  bool wants_id = false;
+  CLI::App app{"tenzrod: one node that holds and runs experts of mixture-of-experts models"};
+  app.option_defaults()->multi_option_policy(
+      CLI::MultiOptionPolicy::TakeLast);  // a wrapper's flag can be overridden
+  app.add_option("--config", flags.config_file,
+                 "TOML file; see configs/tenzrod.toml for every key");
+  app.add_option("--data-dir", flags.data_dir,
+                 "identity, blobs and index; one process a directory");
+  app.add_option("--rpc-listen", flags.rpc_listen,
+                 "address:port of JSON-RPC over HTTP; port 0 lets the system choose");
+  app.add_option("--quic-listen", flags.quic_listen, "address:port for other nodes");
+  app.add_flag("--insecure", flags.is_insecure, "listen off loopback without tokens");
+  app.add_flag("--check-config", check_config, "check the configuration and exit");
+  app.add_flag("--print-id", wants_id,
+               "print endpoint id and provider address (made on first use) and exit");
+  app.set_version_flag("--version", std::string("tenzrod ") + daemon::kVersion);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? to_status(ExitCode::done) : to_status(ExitCode::usage);
+  }
+  const auto settings = daemon::read_settings(flags);
+  if (!settings) {
+    std::cerr << "tenzrod: " << settings.error().text << "\n";
+    return to_status(settings.error().code);
+  }
+  if (check_config) {
+    std::cout << "the configuration is valid\n";
+    return to_status(ExitCode::done);
+  }
+  if (wants_id) return print_id(*settings);
+  return to_status(daemon::run_service(*settings));
+}

@@ -1,0 +1,114 @@
+#include "metrics_page.hpp"
+
+#include <utility>
+#include <vector>
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+namespace tenzro::daemon {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+class Page {
+ public:
+  void counter(const char* name, const char* help, std::uint64_t value, const Labels& labels = {}) {
+    ClientMetric& metric = add(name, help, MetricType::Counter, labels);
+    metric.counter.value = static_cast<double>(value);
+  }
+
+  void gauge(const char* name, const char* help, std::uint64_t value, const Labels& labels = {}) {
+    ClientMetric& metric = add(name, help, MetricType::Gauge, labels);
+    metric.gauge.value = static_cast<double>(value);
+  }
+
+  [[nodiscard]] std::string text() const {
+    return prometheus::TextSerializer().Serialize(families_);
+  }
+
+ private:
+  ClientMetric& add(const char* name, const char* help, MetricType type, const Labels& labels) {
+    if (families_.empty() || families_.back().name != name) {
+      families_.push_back({.name = name, .help = help, .type = type, .metric = {}});
+    }
+    ClientMetric& metric = families_.back().metric.emplace_back();
+    for (const auto& [key, value] : labels) metric.label.push_back({key, value});
+    return metric;
+  }
+
+  std::vector<MetricFamily> families_;
+};
+
+void add_node(Page& page, const node::Node& node, Instant now) {
+  const node::Totals& totals = node.totals();
+  const holder::Counters& held = node.holder().counters();
+  page.counter("tenzro_calls_total", "JSON-RPC calls given to the node", totals.calls);
+  page.counter("tenzro_calls_refused_total", "Calls refused before any work",
+               totals.calls_refused_busy, {{"reason", "busy"}});
+  page.counter("tenzro_forwards_total", "Layer forwards begun", totals.forwards);
+  page.counter("tenzro_forwards_failed_total", "Layer forwards that ended in an error",
+               totals.forwards_failed);
+  page.counter("tenzro_replans_total", "Replans within forwards", totals.replans);
+  page.counter("tenzro_executions_total", "Batches executed for tenzro_moeExecute",
+               totals.executions);
+  page.counter("tenzro_executions_failed_total", "Such batches that ended in an error",
+               totals.executions_failed);
+  page.counter("tenzro_token_expert_pairs_total", "(token, expert) pairs computed here",
+               totals.token_expert_pairs);
+  page.gauge("tenzro_requests_in_progress", "Calls in progress", node.requests_in_progress());
+  page.gauge("tenzro_requests_max", "Calls in progress beyond which the node is busy",
+             node.requests_max());
+  page.gauge("tenzro_measured_tps", "(token, expert) pairs a second over the last minute",
+             node.measured_tps(now));
+  page.gauge("tenzro_experts", "Experts held", held.memory_experts, {{"tier", "memory"}});
+  page.gauge("tenzro_experts", "Experts held", held.disk_experts, {{"tier", "disk"}});
+  page.gauge("tenzro_resident_bytes", "Weights in memory", held.memory_bytes,
+             {{"kind", "experts"}});
+  page.gauge("tenzro_resident_bytes", "Weights in memory", held.gate_bytes, {{"kind", "gates"}});
+  page.gauge("tenzro_memory_budget_bytes", "Memory that experts may take",
+             node.holder().memory_budget_bytes());
+  page.counter("tenzro_evictions_total", "Experts that lost their memory form",
+               held.evicted_to_disk);
+  page.counter("tenzro_admissions_over_budget_total", "Experts admitted beyond the budget",
+               held.admissions_over_budget);
+  page.gauge("tenzro_draining", "1 while the node takes no new work", node.is_draining() ? 1 : 0);
+  page.gauge("tenzro_ready", "1 once remembered gates are loaded", node.is_ready() ? 1 : 0);
+}
+
+void add_http(Page& page, const http::Server& server) {
+  const http::Stats stats = server.stats();
+  page.gauge("tenzro_http_connections", "Open HTTP connections", stats.connections_open);
+  page.counter("tenzro_http_connections_total", "HTTP connections accepted", stats.connections);
+  page.counter("tenzro_http_requests_total", "HTTP requests", stats.requests);
+  page.counter("tenzro_wire_bytes_total", "Bytes on the wire", stats.bytes_received,
+               {{"transport", "http"}, {"direction", "in"}});
+  page.counter("tenzro_wire_bytes_total", "Bytes on the wire", stats.bytes_sent,
+               {{"transport", "http"}, {"direction", "out"}});
+  page.gauge("tenzro_http_body_bytes", "Request bodies in memory", stats.bodies_bytes);
+  for (const auto& [status, count] : stats.refusals) {
+    page.counter("tenzro_http_refusals_total", "HTTP requests refused, by status", count,
+                 {{"status", std::to_string(status)}});
+  }
+}
+
+}  // namespace
+
+std::string metrics_page(const MetricSources& sources, Instant now) {
+  Page page;
+  add_node(page, sources.node, now);
+  add_http(page, sources.server);
+  page.gauge("tenzro_queue_depth", "Jobs waiting and running", sources.pool.depth(),
+             {{"queue", "compute"}});
+  const store::Usage usage = sources.store.usage();
+  page.gauge("tenzro_blob_bytes", "Bytes of blobs on disk", usage.blob_bytes);
+  page.gauge("tenzro_blob_budget_bytes", "Bytes of blobs allowed on disk; 0: no limit",
+             usage.budget_bytes);
+  return page.text();
+}
+
+}  // namespace tenzro::daemon

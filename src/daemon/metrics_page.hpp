@@ -1,0 +1,24 @@
+#pragma once
+/// \file
+/// `GET /metrics`: the node's counters in the Prometheus text format; docs/metrics.md explains
+/// each.
+#include <string>
+
+#include "tenzro/base/time.hpp"
+#include "tenzro/exec/pool.hpp"
+#include "tenzro/http/server.hpp"
+#include "tenzro/node/node.hpp"
+#include "tenzro/store/store.hpp"
+
+namespace tenzro::daemon {
+
+struct MetricSources {
+  const node::Node& node;
+  const http::Server& server;
+  const exec::Pool& pool;
+  const store::Store& store;
+};
+
+[[nodiscard]] std::string metrics_page(const MetricSources& sources, Instant now);
+
+}  // namespace tenzro::daemon

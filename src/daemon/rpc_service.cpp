@@ -1,0 +1,126 @@
+#include "rpc_service.hpp"
+
+#include <spdlog/spdlog.h>
+
+namespace tenzro::daemon {
+namespace {
+
+constexpr std::size_t kRowsInlineMax = 64;
+
+/// Whether encoding this answer is worth a worker.
+bool is_large(const rpc::Answer& answer) {
+  if (const auto* forward = std::get_if<rpc::ForwardAnswer>(&answer))
+    return forward->outputs.size() > kInlineBytesMax;
+  if (const auto* execute = std::get_if<rpc::ExecuteAnswer>(&answer))
+    return execute->outputs.size() > kInlineBytesMax;
+  if (const auto* blob = std::get_if<rpc::FetchBlobAnswer>(&answer))
+    return blob->bytes.size() > kInlineBytesMax;
+  if (const auto* map = std::get_if<rpc::ShardMapAnswer>(&answer))
+    return map->holders.size() > kRowsInlineMax;
+  if (const auto* status = std::get_if<rpc::ExpertStatusAnswer>(&answer)) {
+    return status->experts.size() > kRowsInlineMax;
+  }
+  return std::holds_alternative<rpc::ListProvidersAnswer>(answer);
+}
+
+}  // namespace
+
+RpcService::RpcService(const Options& options, const Workshop& workshop, NodeShell& shell)
+    : options_(options), workshop_(workshop), shell_(shell), alive_(std::make_shared<bool>(true)) {}
+
+RpcService::~RpcService() {
+  *alive_ = false;
+}
+
+void RpcService::on_body(http::RequestRef ref, BufferRef body, const http::Caller& caller) {
+  rpc::ParseOptions parse{.batch_max = options_.batch_max, .base64 = options_.base64};
+  parse.scopes = {
+      .read = caller.scopes.read, .execute = caller.scopes.execute, .admin = caller.scopes.admin};
+  if (body.size() <= kInlineBytesMax) {
+    begin(ref, rpc::Exchange::parse(body, parse), false);
+    return;
+  }
+  conversations_[ref].is_large = true;  // so that a client that leaves meanwhile is noticed
+  const bool taken = workshop_.pool.submit(
+      exec::Priority::short_job,
+      [this, alive = alive_, ref, parse, body = std::move(body)]() mutable {
+        auto exchange = std::make_shared<rpc::Exchange>(rpc::Exchange::parse(body, parse));
+        body = {};
+        workshop_.loop.post([this, alive, ref, exchange] {
+          if (*alive && conversations_.contains(ref)) begin(ref, std::move(*exchange), true);
+        });
+      });
+  if (!taken) refuse_busy(ref);
+}
+
+void RpcService::begin(http::RequestRef ref, rpc::Exchange exchange, bool is_large) {
+  Conversation& conversation = conversations_[ref];
+  conversation.exchange = std::move(exchange);
+  conversation.is_large = is_large;
+  conversation.is_starting = true;
+  for (std::size_t i = 0; i < conversation.exchange.size(); ++i) {
+    if (auto call = conversation.exchange.take_call(i)) ask(ref, i, std::move(*call));
+  }
+  conversation.is_starting = false;
+  if (conversation.exchange.is_complete()) finish(ref);
+}
+
+void RpcService::ask(http::RequestRef ref, std::size_t index, rpc::Call call) {
+  const auto done = [this, ref, index](Result<rpc::Answer> answer) {
+    const auto it = conversations_.find(ref);
+    if (it == conversations_.end()) return;
+    Conversation& conversation = it->second;
+    conversation.calls.erase(index);
+    if (!answer && answer.error().code == ErrorCode::internal) {
+      spdlog::error("rpc internal error method={}: {}", conversation.exchange.method(index),
+                    answer.error().message());
+    }
+    if (answer) conversation.is_large = conversation.is_large || is_large(*answer);
+    conversation.exchange.set_outcome(index, std::move(answer));
+    if (!conversation.is_starting && conversation.exchange.is_complete()) finish(ref);
+  };
+  const RequestId request = shell_.call(std::move(call), done);
+  // Answered already, perhaps: cancelling it later then does nothing.
+  conversations_.at(ref).calls.emplace(index, request);
+}
+
+void RpcService::finish(http::RequestRef ref) {
+  auto conversation = conversations_.extract(ref);
+  auto exchange = std::make_shared<const rpc::Exchange>(std::move(conversation.mapped().exchange));
+  if (!conversation.mapped().is_large) {
+    send(ref, exchange->encode(options_.base64));
+    return;
+  }
+  const bool taken = workshop_.pool.submit(
+      exec::Priority::short_job, [this, alive = alive_, ref, exchange, base64 = options_.base64] {
+        BufferRef body = exchange->encode(base64);
+        workshop_.loop.post([this, alive, ref, body = std::move(body)] {
+          if (*alive) send(ref, body);
+        });
+      });
+  if (!taken) refuse_busy(ref);
+}
+
+void RpcService::send(http::RequestRef ref, BufferRef body) {
+  http::Reply reply{.status = body.empty() ? 204 : 200};
+  if (!body.empty()) reply.content_type = "application/json";
+  reply.body = std::move(body);
+  server_->reply(ref, std::move(reply));
+}
+
+void RpcService::refuse_busy(http::RequestRef ref) {
+  conversations_.erase(ref);
+  const Error error{ErrorCode::busy, "", "busy: the work queue is full"};
+  server_->reply(ref, {.status = 503,
+                       .content_type = "application/json",
+                       .body = BufferRef::copy_of(rpc::error_reply(error)),
+                       .headers = {{"Retry-After", "1"}}});
+}
+
+void RpcService::on_gone(http::RequestRef ref) {
+  auto conversation = conversations_.extract(ref);
+  if (!conversation) return;
+  for (const auto& [index, request] : conversation.mapped().calls) shell_.cancel(request);
+}
+
+}  // namespace tenzro::daemon

@@ -1,0 +1,62 @@
+#pragma once
+/// \file
+/// JSON-RPC bodies to node calls and back: parse, ask the node, encode.
+///
+/// Bodies and answers above `kInlineBytesMax` are parsed and encoded on the pool, so that the loop
+/// stays free. Thread: the loop's.
+#include <map>
+#include <memory>
+
+#include "tenzro/http/handler.hpp"
+#include "tenzro/http/server.hpp"
+#include "tenzro/rpc/exchange.hpp"
+
+#include "node_shell.hpp"
+
+namespace tenzro::daemon {
+
+inline constexpr std::size_t kInlineBytesMax = 16UL << 10U;
+
+class RpcService {
+ public:
+  struct Options {
+    std::size_t batch_max = 100;
+    Base64Kernels base64;
+  };
+
+  RpcService(const Options& options, const Workshop& workshop, NodeShell& shell);
+  ~RpcService();
+  RpcService(const RpcService&) = delete;
+  RpcService& operator=(const RpcService&) = delete;
+
+  /// The server that answers are given to; before any body comes in.
+  void set_server(http::Server* server) { server_ = server; }
+
+  void on_body(http::RequestRef ref, BufferRef body, const http::Caller& caller);
+  void on_gone(http::RequestRef ref);
+
+ private:
+  struct Conversation {
+    rpc::Exchange exchange;
+    std::map<std::size_t, RequestId> calls;
+    bool is_large = false;
+    /// While calls are being handed to the node: answers that come at once do not end the
+    /// conversation.
+    bool is_starting = false;
+  };
+
+  void begin(http::RequestRef ref, rpc::Exchange exchange, bool is_large);
+  void ask(http::RequestRef ref, std::size_t index, rpc::Call call);
+  void finish(http::RequestRef ref);
+  void send(http::RequestRef ref, BufferRef body);
+  void refuse_busy(http::RequestRef ref);
+
+  Options options_;
+  Workshop workshop_;
+  NodeShell& shell_;
+  http::Server* server_ = nullptr;
+  std::map<http::RequestRef, Conversation> conversations_;
+  std::shared_ptr<bool> alive_;
+};
+
+}  // namespace tenzro::daemon

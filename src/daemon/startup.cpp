@@ -1,0 +1,93 @@
+#include "startup.hpp"
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace tenzro::daemon {
+namespace {
+
+tl::unexpected<Refusal> refuse(const Error& error) {
+  return tl::unexpected<Refusal>(Refusal{ExitCode::usage, error.message()});
+}
+
+Result<std::string> read_text(const std::string& path, std::size_t bytes_max) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf())) {
+    // An empty file gives no bytes, which the stream calls a failure.
+    if (in.is_open() && in.peek() == std::ifstream::traits_type::eof() && !in.bad())
+      return std::string();
+    return fail(ErrorCode::io, path, "cannot be read");
+  }
+  std::string content = std::move(text).str();
+  if (content.size() > bytes_max)
+    return fail(ErrorCode::io, path, "is larger than this kind of file may be");
+  return content;
+}
+
+std::string default_data_dir() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): read once, before any thread exists
+  const char* state = std::getenv("XDG_STATE_HOME");
+  if (state != nullptr && *state != '\0') return std::string(state) + "/tenzrod";
+  return "/var/lib/tenzrod";
+}
+
+Result<http::Options> http_options(const config::RpcSection& rpc) {
+  http::Options options;
+  const auto listen = http::ListenAddress::parse(rpc.listen);
+  if (!listen) return fail(ErrorCode::invalid_params, "rpc.listen", listen.error().message());
+  options.listen = *listen;
+  options.allowed_hosts = rpc.allowed_hosts;
+  options.body_bytes_max = rpc.max_body_bytes;
+  options.bodies_bytes_max =
+      std::max<std::size_t>(options.bodies_bytes_max, rpc.max_body_bytes * 2);
+  options.tls_cert_file = rpc.tls_cert;
+  options.tls_key_file = rpc.tls_key;
+  if (rpc.tokens_file.empty()) return options;
+  constexpr std::size_t kTokensBytesMax = 4UL << 20U;
+  const auto text = read_text(rpc.tokens_file, kTokensBytesMax);
+  if (!text) return tl::unexpected<Error>(text.error());
+  auto tokens = http::TokenTable::parse(*text, rpc.tokens_file);
+  if (!tokens) return tl::unexpected<Error>(tokens.error());
+  if (tokens->empty()) {
+    return fail(ErrorCode::invalid_params, rpc.tokens_file,
+                "holds no token; remove rpc.tokens_file to allow everything");
+  }
+  options.tokens = std::move(*tokens);
+  return options;
+}
+
+}  // namespace
+
+Started<Settings> read_settings(const Flags& flags) {
+  Settings settings;
+  if (!flags.config_file.empty()) {
+    const auto text = read_text(flags.config_file, config::kConfigBytesMax);
+    if (!text) return refuse(text.error());
+    auto parsed = config::parse(*text, flags.config_file);
+    if (!parsed) return refuse(parsed.error());
+    settings.config = std::move(*parsed);
+  }
+  config::Config& config = settings.config;
+  if (!flags.rpc_listen.empty()) config.rpc.listen = flags.rpc_listen;
+  if (!flags.quic_listen.empty()) config.quic.listen = flags.quic_listen;
+  settings.data_dir = !flags.data_dir.empty() ? flags.data_dir : config.node.data_dir;
+  if (settings.data_dir.empty()) settings.data_dir = default_data_dir();
+  auto http = http_options(config.rpc);
+  if (!http) return refuse(http.error());
+  settings.http = std::move(*http);
+  if (const auto quic = http::ListenAddress::parse(config.quic.listen); !quic) {
+    return refuse({ErrorCode::invalid_params, "quic.listen", quic.error().message()});
+  }
+  if (!settings.http.listen.is_loopback() && settings.http.tokens.empty() && !flags.is_insecure) {
+    return refuse({ErrorCode::invalid_params, "rpc.listen",
+                   settings.http.listen.text() +
+                       " can be reached from other machines: set rpc.tokens_file, or say "
+                       "--insecure to let everyone "
+                       "who reaches it load, unload and run experts"});
+  }
+  return settings;
+}
+
+}  // namespace tenzro::daemon

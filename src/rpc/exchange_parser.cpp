@@ -1,0 +1,154 @@
+#include "exchange_parser.hpp"
+
+#include <string>
+#include <utility>
+
+#include "tenzro/base/bytes.hpp"
+
+#include "json_parser.hpp"
+#include "param_reader.hpp"
+
+namespace tenzro::rpc {
+namespace {
+
+constexpr std::string_view kNullId = "null";
+
+Error invalid_request(std::string detail) {
+  return {ErrorCode::invalid_request, "", std::move(detail)};
+}
+
+bool is_64_bit_integer(std::string_view token) {
+  if (to_i64(token)) return true;
+  return to_u64(token).has_value();
+}
+
+/// The id as it was sent: empty where there is none, nothing where it may not be one.
+std::optional<std::string_view> read_id(const JsonNode& request) {
+  const JsonNode* id = nullptr;
+  for (const JsonNode& member : JsonChildren(request)) {
+    if (member.key != "id") continue;
+    if (id != nullptr) return std::nullopt;
+    id = &member;
+  }
+  if (id == nullptr) return "";
+  const bool is_id = id->kind == JsonKind::string || id->kind == JsonKind::null ||
+                     (id->kind == JsonKind::number && is_64_bit_integer(id->source));
+  if (!is_id) return std::nullopt;
+  return id->source;
+}
+
+/// What is wrong with the envelope, the method's existence aside.
+std::optional<Error> find_fault(const JsonNode& request, bool has_usable_id) {
+  if (request.has_duplicate_key) return invalid_request("duplicate key");
+  if (!has_usable_id) return invalid_request("id must be a string, a 64-bit integer or null");
+  const JsonNode* version = find_member(request, "jsonrpc");
+  if (version == nullptr || version->kind != JsonKind::string || version->text != "2.0") {
+    return invalid_request("jsonrpc must be \"2.0\"");
+  }
+  const JsonNode* method = find_member(request, "method");
+  if (method == nullptr || method->kind != JsonKind::string) {
+    return invalid_request("method must be a string");
+  }
+  return std::nullopt;
+}
+
+/// The object that holds the parameters; null where there are none.
+Result<const JsonNode*> find_params(const JsonNode& request) {
+  const JsonNode* params = find_member(request, "params");
+  if (params == nullptr || params->kind == JsonKind::null) return nullptr;
+  if (params->kind == JsonKind::object) return params;
+  if (params->kind == JsonKind::array && params->count == 0) return nullptr;
+  if (params->kind == JsonKind::array && params->count == 1) {
+    const JsonNode* only = &*JsonChildren(*params).begin();
+    if (only->kind == JsonKind::object) return only;
+  }
+  return fail(ErrorCode::invalid_params, "params", "must be an object, [] or [object]");
+}
+
+}  // namespace
+
+bool ExchangeParser::is_allowed(Scope scope) const {
+  switch (scope) {
+    case Scope::read:
+      return options_->scopes.read;
+    case Scope::execute:
+      return options_->scopes.execute;
+    case Scope::admin:
+      return options_->scopes.admin;
+  }
+  return false;
+}
+
+Result<Call> ExchangeParser::read_call(const JsonNode& request, Exchange::Item& item) const {
+  const std::string_view name = find_member(request, "method")->text;
+  const Method* method = find_method(name);
+  if (method == nullptr) return fail(ErrorCode::unknown_method, "unknown method", echo(name));
+  item.method = std::string(method->name);
+  if (!is_allowed(method->scope)) {
+    return fail(ErrorCode::forbidden, item.method,
+                "needs the scope '" + std::string(name_of(method->scope)) + '\'');
+  }
+  const Result<const JsonNode*> object = find_params(request);
+  if (!object) return fail(object.error());
+  ParamReader params(*method, *object, options_->base64);
+  return method->read(params);
+}
+
+void ExchangeParser::add_refusal(Error error) {
+  Exchange::Item item;
+  item.id_json = kNullId;
+  item.outcome = fail(std::move(error));
+  exchange_.items_.push_back(std::move(item));
+}
+
+void ExchangeParser::add_request(const JsonNode& node) {
+  if (node.kind != JsonKind::object) {
+    add_refusal(invalid_request("a request must be an object"));
+    return;
+  }
+  Exchange::Item item;
+  const std::optional<std::string_view> id = read_id(node);
+  item.id_json = std::string(id.value_or(kNullId));
+  if (std::optional<Error> fault = find_fault(node, id.has_value())) {
+    if (item.id_json.empty()) item.id_json = kNullId;
+    item.outcome = fail(*std::move(fault));
+  } else if (Result<Call> call = read_call(node, item); !call) {
+    item.outcome = fail(std::move(call.error()));
+  } else if (std::holds_alternative<DiscoverCall>(*call)) {
+    item.outcome = Answer(DiscoverAnswer{});
+  } else {
+    item.call = *std::move(call);
+    ++exchange_.open_;
+  }
+  exchange_.items_.push_back(std::move(item));
+}
+
+Exchange ExchangeParser::run(std::string_view body) {
+  const Result<JsonDocument> document =
+      parse_json(body, {.depth_max = options_->depth_max, .values_max = options_->values_max});
+  if (!document) {
+    add_refusal(document.error());
+    return std::move(exchange_);
+  }
+  const JsonNode& root = document->root();
+  if (!root.is_array()) {
+    add_request(root);
+  } else if (root.count == 0) {
+    add_refusal(invalid_request("an empty batch"));
+  } else if (root.count > options_->batch_max) {
+    add_refusal(invalid_request("a batch of " + std::to_string(root.count) +
+                                " requests; the limit is " + std::to_string(options_->batch_max)));
+  } else {
+    exchange_.is_batch_ = true;
+    exchange_.items_.reserve(root.count);
+    if (root.kind == JsonKind::numbers) {
+      for (std::uint32_t i = 0; i < root.count; ++i) {
+        add_refusal(invalid_request("a request must be an object"));
+      }
+    }
+    for (const JsonNode& request : JsonChildren(root)) add_request(request);
+  }
+  return std::move(exchange_);
+}
+
+}  // namespace tenzro::rpc
