@@ -16,16 +16,14 @@
 // wall time says more about them.
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <functional>
 #include <future>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <time.h>
 
 #include "tenzro/base/prng.hpp"
 #include "tenzro/exec/pool.hpp"
@@ -157,11 +155,25 @@ std::vector<Resident> make_experts(compute::Backend& backend, Shape shape,
     auto resident = backend.upload_expert(view, serial);
     if (!resident) {
       std::fprintf(stderr, "%s\n", resident.error().message().c_str());
-      std::exit(1);
+      return {};
     }
     experts.push_back(*resident);
   }
   return experts;
+}
+
+/// Reads `count` words, a multiple of 32, in four streams at once, as the kernels read: one alone
+/// draws less.
+std::uint64_t sum_of(const std::uint64_t* words, std::size_t count) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < count / 4; i += 8) {
+    for (std::size_t stream = 0; stream < 4; ++stream) {
+      const std::uint64_t* line = words + stream * (count / 4) + i;
+      __builtin_prefetch(line + 1024);
+      sum += line[0] + line[1] + line[2] + line[3] + line[4] + line[5] + line[6] + line[7];
+    }
+  }
+  return sum;
 }
 
 class Bench {
@@ -177,6 +189,9 @@ class Bench {
   }
 
   [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
+
+  /// Whether an upload or a run gave an error; then the rows are worth nothing.
+  [[nodiscard]] bool has_failed() const { return failed_; }
 
  private:
   static constexpr std::size_t kTokens[] = {1, 8, 32, 128, 512};
@@ -209,20 +224,8 @@ class Bench {
     constexpr std::size_t kParts = 64;
     std::vector<std::uint64_t> words(kWords, 1);
     std::vector<std::uint64_t> sums(kParts);
-    // Four streams at once, as the kernels read: one alone draws less.
     const auto read_part = [&](std::size_t part) {
-      std::uint64_t sum[4] = {};
-      constexpr std::size_t kStream = kWords / kParts / 4;
-      const std::uint64_t* from = words.data() + part * (kWords / kParts);
-      for (std::size_t i = 0; i < kStream; i += 8) {
-        for (std::size_t stream = 0; stream < 4; ++stream) {
-          const std::uint64_t* line = from + stream * kStream + i;
-          __builtin_prefetch(line + 1024);
-          sum[stream] +=
-              line[0] + line[1] + line[2] + line[3] + line[4] + line[5] + line[6] + line[7];
-        }
-      }
-      sums[part] += sum[0] + sum[1] + sum[2] + sum[3];
+      sums[part] += sum_of(words.data() + part * (kWords / kParts), kWords / kParts);
     };
     std::vector<double> seconds;
     run_on_pool(threads, [&](compute::Executor& executor) {
@@ -238,6 +241,8 @@ class Bench {
         std::to_string(shape.d_model) + "x" + std::to_string(shape.d_ff) + " " + quantisation.name;
     if (name.find(options_->filter) == std::string::npos) return;
     const auto experts = make_experts(*backend_, shape, quantisation);
+    failed_ = failed_ || experts.empty();
+    if (experts.empty()) return;
     for (const std::size_t tokens : kTokens) {
       for (const std::size_t threads : thread_counts()) {
         measure(name + " M=" + std::to_string(tokens), shape, experts, tokens, threads);
@@ -263,7 +268,7 @@ class Bench {
                                     .input_rows = static_cast<std::uint32_t>(tokens),
                                     .d_model = shape.d_model,
                                     .batches = {&batch, 1}};
-      if (!backend_->run_experts(job, executor)) std::exit(1);
+      failed_ = failed_ || !backend_->run_experts(job, executor).has_value();
     };
     std::vector<double> seconds;
     run_on_pool(threads, [&](compute::Executor& executor) {
@@ -300,6 +305,7 @@ class Bench {
   compute::Backend* backend_;
   double memory_[3] = {};  ///< GB/s by threads
   std::vector<Row> rows_;
+  bool failed_ = false;
 };
 
 bool write_json(const std::string& path, const std::vector<Row>& rows) {
@@ -371,6 +377,7 @@ int main(int argc, char** argv) {
   }
   Bench bench(*options, **backend);
   bench.run();
+  if (bench.has_failed()) return 1;
   if (!options->json.empty() && !write_json(options->json, bench.rows())) {
     std::fprintf(stderr, "cannot write %s\n", options->json.c_str());
     return 1;
