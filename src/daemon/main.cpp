@@ -48,6 +48,8 @@ int main(int argc, char** argv) {
   bool check_config = false;
   bool wants_id = false;
   CLI::App app{"tenzrod: one node that holds and runs experts of mixture-of-experts models"};
+  app.option_defaults()->multi_option_policy(
+      CLI::MultiOptionPolicy::TakeLast);  // a wrapper's flag can be overridden
   app.add_option("--config", flags.config_file,
                  "TOML file; see configs/tenzrod.toml for every key");
   app.add_option("--data-dir", flags.data_dir,

@@ -87,6 +87,7 @@ node::Options node_options(const config::Config& config) {
     options.holder.memory_budget_bytes = budget.bytes;
     spdlog::info("memory budget bytes={} reason=\"{}\"", budget.bytes, budget.reason);
   }
+  options.holder.verifies_every_read = config.holder.verify == "always";
   options.prepare.jobs_max = config.prepare.jobs_max;
   options.policy = {config.policy.min_replication, config.policy.max_replication,
                     config.policy.hot_threshold_tps};
@@ -218,7 +219,7 @@ node::About Service::about() const {
           .endpoint_id = key_->public_key(),
           .provider = key_->address(),
           .http_endpoint = settings_.config.http.advertise,
-          .quic_address = settings_.config.quic.listen,
+          .quic_address = "",  // no QUIC listener yet
           .compute_backend = std::string(compute_->backend->name()),
           .has_gpu = !compute_->backend->name().starts_with("cpu"),
           .threads = static_cast<std::uint32_t>(pool_->concurrency())};
@@ -279,7 +280,7 @@ ExitCode Service::run() {
 
 void Service::on_ready() {
   const store::Addresses addresses{.rpc = server_->address().text(),
-                                   .quic = settings_.config.quic.listen,
+                                   .quic = "",  // no QUIC listener yet
                                    .endpoint_id = key_->public_key(),
                                    .provider = key_->address()};
   if (auto status = store::write_addresses(*dir_, addresses); !status) {

@@ -124,8 +124,8 @@ void ExchangeParser::add_request(const JsonNode& node) {
 }
 
 Exchange ExchangeParser::run(std::string_view body) {
-  const Result<JsonDocument> document = parse_json(
-      body, {.depth_max = options_->depth_max, .values_max = options_->values_max});
+  const Result<JsonDocument> document =
+      parse_json(body, {.depth_max = options_->depth_max, .values_max = options_->values_max});
   if (!document) {
     add_refusal(document.error());
     return std::move(exchange_);

@@ -133,7 +133,7 @@ void JsonWriter::base64(const BufferRef& bytes) {
   separate();
   text_.push_back('"');
   pieces_.push_back({std::move(text_), bytes});
-  text_ = "\"";
+  text_.assign(1, '"');
 }
 
 BufferRef JsonWriter::finish(const Base64Kernels& kernels) {

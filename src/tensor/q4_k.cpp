@@ -7,6 +7,7 @@
 
 #include "f16_field.hpp"
 #include "finite.hpp"
+#include "lanes.hpp"
 #include "rounding.hpp"
 
 namespace tenzro::tensor {
@@ -14,8 +15,9 @@ namespace {
 
 constexpr std::size_t kGroups = 8;
 constexpr std::size_t kGroupElements = 32;
-constexpr int kValueMax = 15;
-constexpr int kScaleMax = 63;
+constexpr std::size_t kBatches = kGroups / kLanes;
+constexpr float kValueMax = 15.0F;
+constexpr float kScaleMax = 63.0F;
 constexpr std::size_t kPacked = 4;
 constexpr std::size_t kValues = 16;
 /// The search tries inverse scales (15 - 1 + 0.1 * step) / range for step 0..20.
@@ -23,100 +25,121 @@ constexpr int kSearchSteps = 20;
 constexpr float kSearchStart = -1.0F;
 constexpr float kSearchStep = 0.1F;
 
-using Group = std::span<const float, kGroupElements>;
-using Values = std::array<std::uint8_t, kGroupElements>;
+/// Element i of four groups.
+using Group = std::array<Lanes, kGroupElements>;
 
 /// x is approximated by scale * value + minimum.
 struct Fit {
-  float scale = 0.0F;
-  float minimum = 0.0F;
-  Values values{};
+  Lanes scale{};
+  Lanes minimum{};
+  Group values{};
 };
 
 struct Weights {
-  std::array<float, kGroupElements> each{};
-  float sum = 0.0F;
-  float sum_x = 0.0F;
+  Group each{};
+  Lanes sum{};
+  Lanes sum_x{};
 };
 
+Group load(const float* first_group) {
+  Group x{};
+  for (std::size_t i = 0; i < kGroupElements; ++i) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      x[i][lane] = first_group[lane * kGroupElements + i];
+    }
+  }
+  return x;
+}
+
+Lanes square_root(Lanes x) {
+  for (std::size_t lane = 0; lane < kLanes; ++lane) x[lane] = std::sqrt(x[lane]);
+  return x;
+}
+
 /// Larger elements count more: each weighs the root mean square plus its magnitude.
-Weights weigh(Group x) {
-  float squares = 0.0F;
-  for (const float value : x) squares += value * value;
-  const float mean = std::sqrt(squares / static_cast<float>(kGroupElements));
+Weights weigh(const Group& x) {
+  Lanes squares{};
+  for (const Lanes element : x) squares += element * element;
+  const Lanes mean = square_root(squares / all_lanes(static_cast<float>(kGroupElements)));
   Weights weights;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    weights.each[i] = mean + std::abs(x[i]);
+  for (std::size_t i = 0; i < kGroupElements; ++i) {
+    weights.each[i] = mean + select(x[i] < all_lanes(0.0F), -x[i], x[i]);
     weights.sum += weights.each[i];
     weights.sum_x += weights.each[i] * x[i];
   }
   return weights;
 }
 
-void quantize(Group x, float inverse_scale, float minimum, Values& values) {
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const int value = nearest_int(inverse_scale * (x[i] - minimum));
-    values[i] = static_cast<std::uint8_t>(clamped(value, 0, kValueMax));
-  }
-}
-
-float weighted_error(Group x, const Weights& weights, const Fit& fit) {
-  float error = 0.0F;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const float difference = fit.scale * static_cast<float>(fit.values[i]) + fit.minimum - x[i];
+Lanes weighted_error(const Group& x, const Weights& weights, const Fit& fit) {
+  Lanes error{};
+  for (std::size_t i = 0; i < kGroupElements; ++i) {
+    const Lanes difference = fit.scale * fit.values[i] + fit.minimum - x[i];
     error += weights.each[i] * (difference * difference);
   }
   return error;
 }
 
-/// The scale and minimum that fit `fit.values` best (weighted least squares, minimum <= 0); false
-/// where the values do not determine them.
-bool solve(Group x, const Weights& weights, Fit& fit) {
-  float sum_l = 0.0F;
-  float sum_l2 = 0.0F;
-  float sum_xl = 0.0F;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const auto value = static_cast<float>(fit.values[i]);
-    const float weighted = weights.each[i] * value;
+/// Quantises with `inverse_scale` above `minimum`, then finds the scale and minimum that fit those
+/// values best (weighted least squares, minimum <= 0). Returns where they are determined at all.
+LaneMask try_scale(const Group& x, const Weights& weights, Lanes inverse_scale, Lanes minimum,
+                   Fit& trial) {
+  Lanes sum_l{};
+  Lanes sum_l2{};
+  Lanes sum_xl{};
+  for (std::size_t i = 0; i < kGroupElements; ++i) {
+    const Lanes value = rounded_within(inverse_scale * (x[i] - minimum), 0.0F, kValueMax);
+    trial.values[i] = value;
+    const Lanes weighted = weights.each[i] * value;
     sum_l += weighted;
     sum_l2 += weighted * value;
     sum_xl += weighted * x[i];
   }
-  const float determinant = weights.sum * sum_l2 - sum_l * sum_l;
-  if (!(determinant > 0.0F)) return false;
-  fit.scale = (weights.sum * sum_xl - weights.sum_x * sum_l) / determinant;
-  fit.minimum = (sum_l2 * weights.sum_x - sum_l * sum_xl) / determinant;
-  if (fit.minimum > 0.0F) {
-    fit.minimum = 0.0F;
-    fit.scale = sum_xl / sum_l2;
-  }
-  return true;
+  const Lanes determinant = weights.sum * sum_l2 - sum_l * sum_l;
+  const Lanes scale = (weights.sum * sum_xl - weights.sum_x * sum_l) / determinant;
+  const Lanes best_minimum = (sum_l2 * weights.sum_x - sum_l * sum_xl) / determinant;
+  const LaneMask above = best_minimum > all_lanes(0.0F);
+  trial.scale = select(above, sum_xl / sum_l2, scale);
+  trial.minimum = select(above, all_lanes(0.0F), best_minimum);
+  return determinant > all_lanes(0.0F);
 }
 
-Fit fit_group(Group x) {
-  const auto [low, high] = std::minmax_element(x.begin(), x.end());
-  const float maximum = *high;
+Fit fit_groups(const Group& x) {
+  Lanes low = x[0];
+  Lanes high = x[0];
+  for (const Lanes element : x) {
+    low = select(element < low, element, low);
+    high = select(element > high, element, high);
+  }
   Fit best;
-  best.minimum = std::min(*low, 0.0F);
-  if (maximum == best.minimum) return best;
+  best.minimum = select(low > all_lanes(0.0F), all_lanes(0.0F), low);
+  const LaneMask is_flat = high == best.minimum;
+  const Lanes flat_minimum = best.minimum;
   const Weights weights = weigh(x);
-  const float inverse = static_cast<float>(kValueMax) / (maximum - best.minimum);
-  best.scale = 1.0F / inverse;
-  quantize(x, inverse, best.minimum, best.values);
-  float best_error = weighted_error(x, weights, best);
+  const Lanes inverse = all_lanes(kValueMax) / (high - best.minimum);
+  best.scale = all_lanes(1.0F) / inverse;
+  for (std::size_t i = 0; i < kGroupElements; ++i) {
+    best.values[i] = rounded_within(inverse * (x[i] - best.minimum), 0.0F, kValueMax);
+  }
+  Lanes best_error = weighted_error(x, weights, best);
+  Fit trial;
   for (int step = 0; step <= kSearchSteps; ++step) {
     // A better minimum found on the way widens or narrows the range of the steps after it.
-    const float levels =
-        kSearchStart + kSearchStep * static_cast<float>(step) + static_cast<float>(kValueMax);
-    Fit trial;
-    quantize(x, levels / (maximum - best.minimum), best.minimum, trial.values);
-    if (!solve(x, weights, trial)) continue;
-    const float error = weighted_error(x, weights, trial);
-    if (error < best_error) {
-      best_error = error;
-      best = trial;
+    const float levels = kSearchStart + kSearchStep * static_cast<float>(step) + kValueMax;
+    const LaneMask is_solved =
+        try_scale(x, weights, all_lanes(levels) / (high - best.minimum), best.minimum, trial);
+    const Lanes error = weighted_error(x, weights, trial);
+    const LaneMask is_better = is_solved & (error < best_error);
+    best_error = select(is_better, error, best_error);
+    best.scale = select(is_better, trial.scale, best.scale);
+    best.minimum = select(is_better, trial.minimum, best.minimum);
+    for (std::size_t i = 0; i < kGroupElements; ++i) {
+      best.values[i] = select(is_better, trial.values[i], best.values[i]);
     }
   }
+  // A flat group has no scale to search: all its values are its minimum.
+  best.scale = select(is_flat, all_lanes(0.0F), best.scale);
+  best.minimum = select(is_flat, flat_minimum, best.minimum);
+  for (Lanes& value : best.values) value = select(is_flat, all_lanes(0.0F), value);
   return best;
 }
 
@@ -158,12 +181,43 @@ Grid unpack(const std::byte* packed) {
 
 /// Values are chosen again for the scales and mins that are stored; a group whose stored scale is
 /// zero keeps those of its fit.
-void requantize(Group x, float scale, float minimum, Values& values) {
-  if (scale == 0.0F) return;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const int value = nearest_int((x[i] + minimum) / scale);
-    values[i] = static_cast<std::uint8_t>(clamped(value, 0, kValueMax));
+void requantize(const Group& x, Lanes scale, Lanes minimum, Group& values) {
+  const LaneMask is_kept = scale == all_lanes(0.0F);
+  for (std::size_t i = 0; i < kGroupElements; ++i) {
+    const Lanes value = rounded_within((x[i] + minimum) / scale, 0.0F, kValueMax);
+    values[i] = select(is_kept, values[i], value);
   }
+}
+
+/// Writes the two stripes of four groups: even groups in low nibbles, odd ones in high nibbles.
+void pack_values(const Group& values, std::byte* stripes) {
+  for (std::size_t i = 0; i < kGroupElements; ++i) {
+    for (std::size_t pair = 0; pair < kLanes / 2; ++pair) {
+      const auto low = static_cast<unsigned>(values[i][2 * pair]);
+      const auto high = static_cast<unsigned>(values[i][2 * pair + 1]);
+      stripes[pair * kGroupElements + i] = static_cast<std::byte>(low | (high << 4U));
+    }
+  }
+}
+
+/// Chooses the block's two f16 scales and the groups' places on the grid between them.
+Grid make_grid(const std::array<Fit, kBatches>& fits, std::byte* block) {
+  float scale_max = 0.0F;
+  float drop_max = 0.0F;  // mins are stored as positive drops below zero
+  for (std::size_t j = 0; j < kGroups; ++j) {
+    scale_max = std::max(scale_max, fits[j / kLanes].scale[j % kLanes]);
+    drop_max = std::max(drop_max, -fits[j / kLanes].minimum[j % kLanes]);
+  }
+  const float inverse_scale = scale_max > 0.0F ? kScaleMax / scale_max : 0.0F;
+  const float inverse_drop = drop_max > 0.0F ? kScaleMax / drop_max : 0.0F;
+  Grid grid;
+  for (std::size_t j = 0; j < kGroups; ++j) {
+    grid.scales[j] = on_grid(inverse_scale * fits[j / kLanes].scale[j % kLanes]);
+    grid.mins[j] = on_grid(inverse_drop * -fits[j / kLanes].minimum[j % kLanes]);
+  }
+  store_f16_bits(f32_to_f16(scale_max / kScaleMax), block + kQ4KScaleField);
+  store_f16_bits(f32_to_f16(drop_max / kScaleMax), block + kQ4KMinimumField);
+  return grid;
 }
 
 }  // namespace
@@ -175,40 +229,25 @@ void encode_q4_k(std::span<const float, kQ4KElements> x, std::span<std::byte, kQ
     store_f16_bits(kF16Nan, &block[kQ4KMinimumField]);
     return;
   }
-  std::array<Fit, kGroups> fits;
-  float scale_max = 0.0F;
-  float drop_max = 0.0F;  // mins are stored as positive drops below zero
-  for (std::size_t j = 0; j < kGroups; ++j) {
-    fits[j] = fit_group(Group(x.data() + j * kGroupElements, kGroupElements));
-    if (fits[j].scale > scale_max) scale_max = fits[j].scale;
-    if (-fits[j].minimum > drop_max) drop_max = -fits[j].minimum;
+  std::array<Group, kBatches> groups{};
+  std::array<Fit, kBatches> fits;
+  for (std::size_t batch = 0; batch < kBatches; ++batch) {
+    groups[batch] = load(x.data() + batch * kLanes * kGroupElements);
+    fits[batch] = fit_groups(groups[batch]);
   }
-  const auto levels = static_cast<float>(kScaleMax);
-  const float inverse_scale = scale_max > 0.0F ? levels / scale_max : 0.0F;
-  const float inverse_drop = drop_max > 0.0F ? levels / drop_max : 0.0F;
-  Grid grid;
-  for (std::size_t j = 0; j < kGroups; ++j) {
-    grid.scales[j] = on_grid(inverse_scale * fits[j].scale);
-    grid.mins[j] = on_grid(inverse_drop * -fits[j].minimum);
-  }
+  const Grid grid = make_grid(fits, block.data());
   pack(grid, &block[kPacked]);
-  store_f16_bits(f32_to_f16(scale_max / levels), &block[kQ4KScaleField]);
-  store_f16_bits(f32_to_f16(drop_max / levels), &block[kQ4KMinimumField]);
-
   const float scale = load_f16(&block[kQ4KScaleField]);
   const float minimum = load_f16(&block[kQ4KMinimumField]);
-  for (std::size_t j = 0; j < kGroups; ++j) {
-    requantize(Group(x.data() + j * kGroupElements, kGroupElements),
-               scale * static_cast<float>(grid.scales[j]),
-               minimum * static_cast<float>(grid.mins[j]), fits[j].values);
-  }
-  for (std::size_t j = 0; j < kGroups; j += 2) {
-    std::byte* stripe = &block[kValues + j / 2 * kGroupElements];
-    for (std::size_t i = 0; i < kGroupElements; ++i) {
-      const std::uint32_t low = fits[j].values[i];
-      const std::uint32_t high = fits[j + 1].values[i];
-      stripe[i] = static_cast<std::byte>(low | (high << 4U));
+  for (std::size_t batch = 0; batch < kBatches; ++batch) {
+    Lanes scales{};
+    Lanes minimums{};
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      scales[lane] = scale * static_cast<float>(grid.scales[batch * kLanes + lane]);
+      minimums[lane] = minimum * static_cast<float>(grid.mins[batch * kLanes + lane]);
     }
+    requantize(groups[batch], scales, minimums, fits[batch].values);
+    pack_values(fits[batch].values, &block[kValues + batch * kLanes / 2 * kGroupElements]);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "f16_field.hpp"
 #include "finite.hpp"
+#include "lanes.hpp"
 #include "rounding.hpp"
 
 namespace tenzro::tensor {
@@ -14,79 +15,115 @@ namespace {
 
 constexpr std::size_t kGroups = 16;
 constexpr std::size_t kGroupElements = 16;
-constexpr int kValueOffset = 32;
+constexpr std::size_t kBatches = kGroups / kLanes;
+constexpr float kValueMin = -32.0F;  // stored as 0
+constexpr float kValueMax = 31.0F;
 constexpr std::size_t kLow = 0;
 constexpr std::size_t kHigh = 128;
 constexpr std::size_t kScales = 192;
 /// Groups (and blocks) below this magnitude become zeros.
 constexpr float kMagnitudeMin = 1e-15F;
-/// The search tries inverse scales -(32 + 0.1 * step) / largest for step -9..9.
+/// The search tries inverse scales (-32 - 0.1 * step) / largest for step -9..9.
 constexpr int kSearchSteps = 9;
 constexpr float kSearchStep = 0.1F;
 
-using Group = std::span<const float, kGroupElements>;
-using Values = std::span<std::uint8_t, kGroupElements>;
+/// Element i of four groups.
+using Group = std::array<Lanes, kGroupElements>;
 
-int quantize(float x, float inverse_scale) {
-  return clamped(nearest_int(inverse_scale * x), -kValueOffset, kValueOffset - 1);
+struct Fit {
+  Lanes scale{};
+  Group values{};
+};
+
+Group load(const float* first_group) {
+  Group x{};
+  for (std::size_t i = 0; i < kGroupElements; ++i) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      x[i][lane] = first_group[lane * kGroupElements + i];
+    }
+  }
+  return x;
+}
+
+Lanes quantize(Lanes scaled) {
+  return rounded_within(scaled, kValueMin, kValueMax);
 }
 
 /// Weighted sums over a group for one inverse scale; elements weigh their own square.
 struct Sums {
-  float xl = 0.0F;
-  float l2 = 0.0F;
+  Lanes xl{};
+  Lanes l2{};
 };
 
-Sums sums_for(Group x, float inverse_scale) {
+Sums sums_for(const Group& x, Lanes inverse_scale) {
   Sums sums;
-  for (const float element : x) {
-    const auto value = static_cast<float>(quantize(element, inverse_scale));
-    const float weight = element * element;
+  for (const Lanes element : x) {
+    const Lanes value = quantize(inverse_scale * element);
+    const Lanes weight = element * element;
     sums.xl += weight * element * value;
     sums.l2 += weight * value * value;
   }
   return sums;
 }
 
-void quantize_group(Group x, float inverse_scale, Values values) {
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    values[i] = static_cast<std::uint8_t>(quantize(x[i], inverse_scale) + kValueOffset);
+/// Each group's element of largest magnitude, with its sign: it takes the value -32, the longer end
+/// of the range.
+Lanes largest_of(const Group& x) {
+  Lanes magnitude{};
+  Lanes largest{};
+  for (const Lanes element : x) {
+    const Lanes size = select(element < all_lanes(0.0F), -element, element);
+    const LaneMask is_larger = size > magnitude;
+    magnitude = select(is_larger, size, magnitude);
+    largest = select(is_larger, element, largest);
+  }
+  return largest;
+}
+
+/// The groups' scales by weighted least squares over a few roundings, and the values under them.
+Fit fit_groups(const Group& x) {
+  const Lanes largest = largest_of(x);
+  Lanes inverse = all_lanes(kValueMin) / largest;
+  Sums sums = sums_for(x, inverse);
+  Fit best;
+  best.scale = select(sums.l2 != all_lanes(0.0F), sums.xl / sums.l2, all_lanes(0.0F));
+  Lanes best_score = best.scale * sums.xl;
+  Lanes best_inverse = inverse;
+  for (int step = -kSearchSteps; step <= kSearchSteps; ++step) {
+    if (step == 0) continue;
+    inverse = all_lanes(kValueMin - kSearchStep * static_cast<float>(step)) / largest;
+    sums = sums_for(x, inverse);
+    const LaneMask is_better =
+        (sums.l2 > all_lanes(0.0F)) & (sums.xl * sums.xl > best_score * sums.l2);
+    best.scale = select(is_better, sums.xl / sums.l2, best.scale);
+    best_score = select(is_better, best.scale * sums.xl, best_score);
+    best_inverse = select(is_better, inverse, best_inverse);
+  }
+  const LaneMask is_zero =
+      (largest < all_lanes(kMagnitudeMin)) & (largest > all_lanes(-kMagnitudeMin));
+  best.scale = select(is_zero, all_lanes(0.0F), best.scale);
+  for (std::size_t i = 0; i < kGroupElements; ++i) {
+    best.values[i] = select(is_zero, all_lanes(kValueMin), quantize(best_inverse * x[i]));
+  }
+  return best;
+}
+
+/// Values are chosen again for the scales that are stored; a group whose stored scale is zero keeps
+/// those of its fit.
+void requantize(const Group& x, Lanes scale, Group& values) {
+  const LaneMask is_kept = scale == all_lanes(0.0F);
+  for (std::size_t i = 0; i < kGroupElements; ++i) {
+    values[i] = select(is_kept, values[i], quantize(x[i] / scale));
   }
 }
 
-/// The group's scale by weighted least squares over a few roundings. `values` start as the
-/// elements' values under it.
-float fit_group(Group x, Values values) {
-  float magnitude = 0.0F;
-  float largest = 0.0F;  // with its sign: it takes the value -32, the longer end of the range
-  for (const float element : x) {
-    if (std::abs(element) > magnitude) {
-      magnitude = std::abs(element);
-      largest = element;
+void store_values(const Group& values, std::uint8_t* first_group) {
+  for (std::size_t i = 0; i < kGroupElements; ++i) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const float offset = values[i][lane] - kValueMin;
+      first_group[lane * kGroupElements + i] = static_cast<std::uint8_t>(offset);
     }
   }
-  if (magnitude < kMagnitudeMin) {
-    std::fill(values.begin(), values.end(), std::uint8_t{0});
-    return 0.0F;
-  }
-  const auto range = static_cast<float>(kValueOffset);
-  float inverse = -range / largest;
-  Sums sums = sums_for(x, inverse);
-  float scale = sums.l2 != 0.0F ? sums.xl / sums.l2 : 0.0F;
-  float best = scale * sums.xl;
-  float best_inverse = inverse;
-  for (int step = -kSearchSteps; step <= kSearchSteps; ++step) {
-    if (step == 0) continue;
-    inverse = -(range + kSearchStep * static_cast<float>(step)) / largest;
-    sums = sums_for(x, inverse);
-    if (sums.l2 > 0.0F && sums.xl * sums.xl > best * sums.l2) {
-      scale = sums.xl / sums.l2;
-      best = scale * sums.xl;
-      best_inverse = inverse;
-    }
-  }
-  quantize_group(x, best_inverse, values);
-  return scale;
 }
 
 void pack(const std::array<std::uint8_t, kQ6KElements>& values, std::byte* block) {
@@ -115,31 +152,32 @@ void encode_q6_k(std::span<const float, kQ6KElements> x, std::span<std::byte, kQ
     store_f16_bits(kF16Nan, &block[kQ6KScaleField]);
     return;
   }
-  std::array<std::uint8_t, kQ6KElements> values{};
-  std::array<float, kGroups> scales{};
-  float magnitude = 0.0F;
+  std::array<Group, kBatches> groups{};
+  std::array<Fit, kBatches> fits;
   float largest = 0.0F;
-  for (std::size_t j = 0; j < kGroups; ++j) {
-    scales[j] = fit_group(Group(x.data() + j * kGroupElements, kGroupElements),
-                          Values(values.data() + j * kGroupElements, kGroupElements));
-    if (std::abs(scales[j]) > magnitude) {
-      magnitude = std::abs(scales[j]);
-      largest = scales[j];
+  for (std::size_t batch = 0; batch < kBatches; ++batch) {
+    groups[batch] = load(x.data() + batch * kLanes * kGroupElements);
+    fits[batch] = fit_groups(groups[batch]);
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const float scale = fits[batch].scale[lane];
+      if (std::abs(scale) > std::abs(largest)) largest = scale;
     }
   }
-  if (magnitude < kMagnitudeMin) return;
+  if (std::abs(largest) < kMagnitudeMin) return;
   const float inverse = -128.0F / largest;
   store_f16_bits(f32_to_f16(1.0F / inverse), &block[kQ6KScaleField]);
   const float scale = load_f16(&block[kQ6KScaleField]);
-  for (std::size_t j = 0; j < kGroups; ++j) {
-    const auto on_grid = static_cast<std::int8_t>(std::min(127, nearest_int(inverse * scales[j])));
-    block[kScales + j] = static_cast<std::byte>(on_grid);
-    const float group_scale = scale * static_cast<float>(on_grid);
-    if (group_scale == 0.0F) continue;  // the values of the fit stay
-    for (std::size_t i = j * kGroupElements; i < (j + 1) * kGroupElements; ++i) {
-      const int value = clamped(nearest_int(x[i] / group_scale), -kValueOffset, kValueOffset - 1);
-      values[i] = static_cast<std::uint8_t>(value + kValueOffset);
+  std::array<std::uint8_t, kQ6KElements> values{};
+  for (std::size_t batch = 0; batch < kBatches; ++batch) {
+    Lanes scales{};
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const int nearest = nearest_int(inverse * fits[batch].scale[lane]);
+      const auto on_grid = static_cast<std::int8_t>(std::min(127, nearest));
+      block[kScales + batch * kLanes + lane] = static_cast<std::byte>(on_grid);
+      scales[lane] = scale * static_cast<float>(on_grid);
     }
+    requantize(groups[batch], scales, fits[batch].values);
+    store_values(fits[batch].values, values.data() + batch * kLanes * kGroupElements);
   }
   pack(values, block.data());
 }
@@ -162,7 +200,7 @@ void decode_q6_k(std::span<const std::byte, kQ6KBytes> block, std::span<float, k
     for (std::size_t i = 0; i < kGroupElements; ++i) {
       const std::uint32_t bits =
           ((byte(low + i) >> low_shift) & 15U) | (((byte(high + i) >> high_shift) & 3U) << 4U);
-      to[i] = group_scale * static_cast<float>(static_cast<int>(bits) - kValueOffset);
+      to[i] = group_scale * (static_cast<float>(bits) + kValueMin);
     }
   }
 }

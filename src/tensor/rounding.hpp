@@ -20,10 +20,4 @@ namespace tenzro::tensor {
   return whole + static_cast<int>(rest >= 0.5F) - static_cast<int>(rest <= -0.5F);
 }
 
-/// `value` cut to [low, high].
-[[nodiscard]] inline int clamped(int value, int low, int high) {
-  const int capped = value < high ? value : high;
-  return capped > low ? capped : low;
-}
-
 }  // namespace tenzro::tensor

@@ -43,7 +43,7 @@ bool is_html(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return false;
   text.remove_prefix(first);
-  // No true file begins so: as a length these letters mean more than 2^60 bytes.
+  // No true file begins so: as a length any four of these characters exceed the limit.
   constexpr std::array<std::string_view, 5> kStarts{"<!doctype", "<!--", "<html", "<head", "<?xml"};
   return std::any_of(kStarts.begin(), kStarts.end(), [&](std::string_view start) {
     return starts_with_ignoring_case(text, start);

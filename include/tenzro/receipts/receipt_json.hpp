@@ -11,6 +11,7 @@
 ///  - Only Ed25519. A receipt with another key type is refused by name: its address could not be
 ///    checked.
 /// Pure. Thread: any.
+#include <cstddef>
 #include <string>
 #include <string_view>
 

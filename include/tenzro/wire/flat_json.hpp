@@ -12,6 +12,7 @@
 ///  - Arrays are leaves. A list of integers is kept; of any other array it is only known that it is
 ///    there.
 /// Cost: O(bytes log members). Pure. Thread: any.
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>

@@ -129,6 +129,22 @@ TEST_P(FamilyGolden, SlotsAreSortedAndTheSharedOneIsLast) {
   }
 }
 
+TEST_P(FamilyGolden, AGateBlobCarriesAllThatDecidesTheSlots) {
+  const FamilyCase golden = load_family_case(GetParam(), kFolder);
+  const std::vector<std::byte> blob = wire::make_gate_blob(golden.layer.gate);
+  const auto parsed = wire::parse_gate_blob(blob);
+  ASSERT_TRUE(parsed) << parsed.error().message();
+  const Router before(golden.layer.gate);
+  const Router after(*parsed);
+  const std::vector<float> logits = logits_of(golden, before);
+  const auto expected = route_case(golden, before, logits);
+  const auto got = route_case(golden, after, logits_of(golden, after));
+  ASSERT_TRUE(expected);
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->slots, expected->slots);
+  EXPECT_EQ(after.output_scale(), before.output_scale());
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases, FamilyGolden, ::testing::ValuesIn(testing::family_case_names()),
                          [](const auto& one) { return one.param; });
 

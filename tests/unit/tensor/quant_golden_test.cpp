@@ -45,10 +45,10 @@ TEST_P(QuantGolden, EncodedBytesEqualTheReference) {
   std::size_t compared = 0;
   for (const std::string& name : cases()) {
     const GoldenArray& want = rows().at(name + "/" + GetParam().name + "/q");
-    if (!want.byte_stable) continue;  // the reference itself leaves its defined range there
     const auto x = rows().at(name + "/x").as<float>();
     std::vector<std::byte> got(row_bytes(GetParam().type, x.size()));
     encode_row(GetParam().type, x, got);
+    if (!want.byte_stable) continue;  // the reference itself leaves its defined range there
     ASSERT_EQ(got.size(), want.bytes.size()) << name;
     const auto differing = std::mismatch(got.begin(), got.end(), want.bytes.begin()).first;
     EXPECT_EQ(differing - got.begin(), std::ssize(got)) << name << ": first differing byte";

@@ -536,8 +536,8 @@ TEST(FfnSpec, OnlyWhatTheActivationUsesIsWritten) {
 
 TEST(FfnSpec, ExtremeParametersAreReadBackAsWritten) {
   const Matrix up(WeightType::f32, 1, 1);
-  for (const float limit : {std::numeric_limits<float>::max(), std::numeric_limits<float>::min(),
-                            0.1F, 16777217.0F}) {
+  for (const float limit :
+       {std::numeric_limits<float>::max(), std::numeric_limits<float>::min(), 0.1F, 16777217.0F}) {
     compute::ExpertView view;
     view.spec = {.activation = Activation::silu_clamped, .limit = limit};
     view.gate = up.view;

@@ -1,0 +1,171 @@
+#include "request_parser.hpp"
+
+#include <string>
+
+#include <boost/beast/core/string.hpp>
+#include <boost/beast/http/buffer_body.hpp>
+#include <boost/beast/http/parser.hpp>
+
+#include "tenzro/base/assert.hpp"
+
+namespace tenzro::http {
+namespace beast = boost::beast::http;
+
+struct RequestParser::State {
+  beast::request_parser<beast::buffer_body> parser;
+  bool has_begun = false;
+};
+
+namespace {
+
+using Outcome = RequestParser::Outcome;
+
+Outcome outcome_of(const boost::beast::error_code& error) {
+  if (error == beast::error::need_more) return Outcome::need_input;
+  if (error == beast::error::need_buffer) return Outcome::need_space;
+  if (error == beast::error::header_limit) return Outcome::too_large;
+  if (error == beast::error::body_limit) return Outcome::too_large;
+  return Outcome::bad;
+}
+
+Method method_of(beast::verb verb) {
+  switch (verb) {
+    case beast::verb::get:
+      return Method::get;
+    case beast::verb::head:
+      return Method::head;
+    case beast::verb::post:
+      return Method::post;
+    case beast::verb::put:
+      return Method::put;
+    default:
+      return Method::other;
+  }
+}
+
+std::string text_of(boost::beast::string_view text) {
+  return {text.data(), text.size()};
+}
+
+/// Fields without a name in the parser's table.
+void read_unlisted_field(RequestHead& head, boost::beast::string_view name, std::string value) {
+  if (boost::beast::iequals(name, "X-Tenzro-Node")) {
+    head.node = std::move(value);
+  } else if (boost::beast::iequals(name, "X-Tenzro-Time")) {
+    head.node_time = std::move(value);
+  } else if (boost::beast::iequals(name, "X-Tenzro-Signature")) {
+    head.node_signature = std::move(value);
+  }
+}
+
+void read_field(RequestHead& head, const beast::fields::value_type& field) {
+  std::string value = text_of(field.value());
+  switch (field.name()) {
+    case beast::field::host:
+      if (head.hosts++ == 0) head.host = std::move(value);
+      break;
+    case beast::field::authorization:
+      if (head.authorizations++ == 0) head.authorization = std::move(value);
+      break;
+    case beast::field::content_type:
+      head.content_type = std::move(value);
+      break;
+    case beast::field::content_encoding:
+      head.content_encoding = std::move(value);
+      break;
+    case beast::field::range:
+      head.range = std::move(value);
+      break;
+    case beast::field::if_range:
+      head.if_range = std::move(value);
+      break;
+    case beast::field::expect:
+      head.expectation = boost::beast::iequals(field.value(), "100-continue")
+                             ? Expectation::continue_100
+                             : Expectation::other;
+      break;
+    case beast::field::transfer_encoding:
+      head.has_unknown_coding =
+          head.has_unknown_coding || !boost::beast::iequals(field.value(), "chunked");
+      break;
+    case beast::field::unknown:
+      read_unlisted_field(head, field.name_string(), std::move(value));
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace
+
+RequestParser::RequestParser(std::size_t header_bytes_max) : state_(std::make_unique<State>()) {
+  state_->parser.header_limit(static_cast<std::uint32_t>(header_bytes_max));
+  // The caller knows the route's limit only after the head. Not boost::none: Boost 1.74 takes that
+  // as a limit below every length.
+  state_->parser.body_limit(UINT64_MAX);
+}
+
+RequestParser::~RequestParser() = default;
+
+RequestParser::Step RequestParser::feed_head(std::string_view bytes) {
+  auto& parser = state_->parser;
+  Step step;
+  while (!parser.is_header_done()) {
+    boost::beast::error_code error;
+    const std::string_view rest = bytes.substr(step.consumed);
+    step.consumed += parser.put(boost::asio::const_buffer(rest.data(), rest.size()), error);
+    state_->has_begun = state_->has_begun || !bytes.empty();
+    if (!error) continue;
+    step.outcome = outcome_of(error);
+    return step;
+  }
+  step.outcome = Outcome::done;
+  return step;
+}
+
+bool RequestParser::has_begun() const {
+  return state_->has_begun;
+}
+
+RequestHead RequestParser::head() const {
+  const auto& parser = state_->parser;
+  TENZRO_ASSERT(parser.is_header_done());
+  const auto& message = parser.get();
+  RequestHead head;
+  head.method = method_of(message.method());
+  head.target = text_of(message.target());
+  head.is_http_1_0 = message.version() < 11;
+  head.keep_alive = message.keep_alive();
+  head.is_chunked = parser.chunked();
+  if (const auto length = parser.content_length()) head.content_length = *length;
+  for (const auto& field : message.base()) read_field(head, field);
+  return head;
+}
+
+void RequestParser::limit_body(std::uint64_t bytes_max) {
+  state_->parser.body_limit(bytes_max);
+}
+
+RequestParser::Step RequestParser::feed_chunked(std::string_view bytes,
+                                                std::span<std::byte> output) {
+  auto& parser = state_->parser;
+  auto& body = parser.get().body();
+  body.data = output.data();
+  body.size = output.size();
+  body.more = true;
+  Step step;
+  while (!parser.is_done()) {
+    const std::string_view rest = bytes.substr(step.consumed);
+    if (rest.empty()) break;
+    boost::beast::error_code error;
+    step.consumed += parser.put(boost::asio::const_buffer(rest.data(), rest.size()), error);
+    step.produced = output.size() - body.size;
+    if (!error) continue;
+    step.outcome = outcome_of(error);
+    return step;
+  }
+  step.outcome = parser.is_done() ? Outcome::done : Outcome::need_input;
+  return step;
+}
+
+}  // namespace tenzro::http

@@ -1,0 +1,88 @@
+#include "support/daemon_process.hpp"
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace tenzro::testing {
+
+TempFolder::TempFolder() {
+  std::string path = (std::filesystem::temp_directory_path() / "tenzro-test-XXXXXX").string();
+  if (::mkdtemp(path.data()) == nullptr) std::abort();
+  path_ = path;
+}
+
+TempFolder::~TempFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+DaemonProcess::DaemonProcess(std::string data_dir, const Options& options)
+    : data_dir_(std::move(data_dir)) {
+  std::vector<std::string> words{TENZRO_DAEMON, "--data-dir", data_dir_, "--rpc-listen",
+                                 "127.0.0.1:0"};
+  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  std::array<int, 2> pipe{};
+  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) std::abort();
+  pid_ = ::fork();
+  if (pid_ == 0) {
+    ::dup2(pipe[1], STDERR_FILENO);
+    ::dup2(pipe[1], STDOUT_FILENO);
+    for (const auto& [name, value] : options.environment) ::setenv(name.c_str(), value.c_str(), 1);
+    ::execv(argv[0], argv.data());
+    ::_exit(127);
+  }
+  ::close(pipe[1]);
+  log_fd_ = pipe[0];
+  read_until_ready();
+}
+
+DaemonProcess::~DaemonProcess() {
+  if (pid_ > 0) {
+    signal(SIGKILL);
+    wait();
+  }
+}
+
+void DaemonProcess::read_until_ready() {
+  constexpr std::string_view kReady = "ready rpc=";
+  std::array<char, 4096> chunk{};
+  for (;;) {
+    const std::size_t at = log_.find(kReady);
+    const std::size_t end = at == std::string::npos ? at : log_.find(' ', at + kReady.size());
+    if (end != std::string::npos) {
+      rpc_ = log_.substr(at + kReady.size(), end - at - kReady.size());
+      return;
+    }
+    const ssize_t got = ::read(log_fd_, chunk.data(), chunk.size());
+    if (got <= 0) return;
+    log_.append(chunk.data(), static_cast<std::size_t>(got));
+  }
+}
+
+void DaemonProcess::signal(int number) const {
+  if (pid_ > 0) ::kill(pid_, number);
+}
+
+int DaemonProcess::wait() {
+  std::array<char, 4096> chunk{};
+  ssize_t got = 0;
+  while ((got = ::read(log_fd_, chunk.data(), chunk.size())) > 0)
+    log_.append(chunk.data(), static_cast<std::size_t>(got));
+  ::close(log_fd_);
+  log_fd_ = -1;
+  int status = 0;
+  ::waitpid(pid_, &status, 0);
+  pid_ = -1;
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace tenzro::testing

@@ -1,0 +1,83 @@
+#pragma once
+/// \file
+/// One real node in one thread: its compute jobs run the real bodies on the CPU backend, its store
+/// is a map, its clock stands still unless moved. For tests of what a client sees, without
+/// processes or files (sources of prepare jobs are real files).
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tenzro/crypto/ed25519.hpp"
+#include "tenzro/node/node.hpp"
+
+namespace tenzro::testing {
+
+class NodeWorld {
+ public:
+  struct Setup {
+    node::Options options;
+    /// Called before each store operation; an error is the operation's result.
+    std::function<Status(const work::StoreOp&)> store_fault;
+  };
+
+  NodeWorld() : NodeWorld(Setup{}) {}
+
+  explicit NodeWorld(Setup setup);
+
+  /// Gives the call to the node and works until everything has settled.
+  Result<rpc::Answer> call(rpc::Call call);
+  /// Gives the call without working; answer(id) tells later.
+  RequestId begin(rpc::Call call);
+  void cancel(RequestId request);
+  /// Works off at most `steps` pieces of work; false when there was none left.
+  bool work(std::size_t steps = 1);
+  void settle();
+  [[nodiscard]] std::optional<Result<rpc::Answer>> answer(RequestId request);
+  void advance(Duration by);
+  /// A new node over the same store, as after a restart.
+  void restart();
+
+  [[nodiscard]] node::Node& node() { return *node_; }
+
+  [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
+
+  [[nodiscard]] std::map<BlobHash, BufferRef>& blobs() { return blobs_; }
+
+  [[nodiscard]] std::size_t jobs_run() const { return jobs_run_; }
+
+ private:
+  void take(node::Outbox actions);
+  void make_node();
+  work::StoreResult run_store(const work::StoreOp& op);
+
+  Setup setup_;
+  catalog::Catalog catalog_;
+  Prng prng_{7};
+  crypto::KeyPair key_;
+  std::unique_ptr<compute::Backend> backend_;
+  compute::SerialExecutor executor_;
+  std::unique_ptr<node::Node> node_;
+  Instant now_{std::chrono::seconds(1)};
+  std::uint64_t last_request_ = 0;
+  std::vector<std::function<void()>> queue_;
+  std::map<RequestId, Result<rpc::Answer>> answers_;
+  std::map<BlobHash, BufferRef> blobs_;
+  std::map<std::pair<LayerKey, std::optional<ExpertIndex>>, work::HoldingRow> rows_;
+  std::vector<std::string> notices_;
+  std::size_t jobs_run_ = 0;
+};
+
+/// T out of a successful answer; stops the program, with the error, otherwise.
+template <typename T>
+T expect_answer(Result<rpc::Answer> answer) {
+  if (!answer) {
+    std::fprintf(stderr, "call failed: %s\n", answer.error().message().c_str());
+    std::abort();
+  }
+  return std::get<T>(std::move(*answer));
+}
+
+}  // namespace tenzro::testing

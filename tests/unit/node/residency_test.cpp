@@ -1,0 +1,142 @@
+// Memory and disk tiers, restart and damage, as one node's client sees them.
+#include <gtest/gtest.h>
+
+#include "support/node_world.hpp"
+#include "support/small_layer.hpp"
+
+namespace tenzro::testing {
+namespace {
+
+rpc::ExpertLoadCall load_of(ExpertIndex expert) {
+  return {.key = {"m", 0, expert},
+          .has_inline = true,
+          .blob = small_expert(static_cast<float>(expert + 1))};
+}
+
+rpc::ExpertStatusAnswer status_of(NodeWorld& world) {
+  return expect_answer<rpc::ExpertStatusAnswer>(world.call(rpc::ExpertStatusCall{}));
+}
+
+std::uint64_t bytes_of_one() {
+  NodeWorld world;
+  return expect_answer<rpc::ExpertRow>(world.call(load_of(0))).approx_bytes;
+}
+
+/// A node whose memory holds `experts` experts and not one more.
+NodeWorld::Setup memory_for(std::uint64_t experts) {
+  NodeWorld::Setup setup;
+  setup.options.holder.memory_budget_bytes = bytes_of_one() * experts;
+  return setup;
+}
+
+float execute(NodeWorld& world, ExpertIndex expert) {
+  const std::vector<float> x{1, 0, 0, 0};
+  rpc::ExecuteCall call{.key = {"m", 0, expert}, .d_model = kSmallWidth, .token_indices = {0}};
+  call.hidden = {1, kSmallWidth, BufferRef::copy_of(std::as_bytes(std::span(x)))};
+  call.carrier = call.hidden.data;
+  return expect_answer<rpc::ExecuteAnswer>(world.call(call)).outputs.as<float>()[0];
+}
+
+TEST(Residency, LeastRecentlyUsedExpertGoesToDiskAndComesBackWhenUsed) {
+  NodeWorld world(memory_for(2));
+  for (ExpertIndex e = 0; e < 3; ++e) expect_answer<rpc::ExpertRow>(world.call(load_of(e)));
+  rpc::ExpertStatusAnswer status = status_of(world);
+  EXPECT_EQ(status.memory_experts, 2U);
+  EXPECT_EQ(status.disk_experts, 1U);
+  EXPECT_EQ(status.experts[0].tier, rpc::Tier::disk);
+  EXPECT_EQ(execute(world, 0), 1.0F);
+  status = status_of(world);
+  EXPECT_EQ(status.experts[0].tier, rpc::Tier::memory);
+  EXPECT_EQ(status.experts[1].tier, rpc::Tier::disk);
+  EXPECT_LE(status.memory_bytes, status.memory_budget_bytes);
+  EXPECT_EQ(status.admissions_over_budget, 0U);
+}
+
+TEST(Residency, ForwardOverMoreExpertsThanMemoryHoldsRunsInTurns) {
+  NodeWorld world(memory_for(1));
+  expect_answer<rpc::GateRow>(
+      world.call(rpc::GateLoadCall{.key = {"m", 0}, .has_inline = true, .blob = small_gate(4, 4)}));
+  for (ExpertIndex e = 0; e < 4; ++e) expect_answer<rpc::ExpertRow>(world.call(load_of(e)));
+  const std::vector<float> x{1, 1, 1, 1};
+  rpc::ForwardCall call{.route = {.key = {"m", 0}, .d_model = kSmallWidth}};
+  call.route.hidden = {1, kSmallWidth, BufferRef::copy_of(std::as_bytes(std::span(x)))};
+  const auto answer = expect_answer<rpc::ForwardAnswer>(world.call(call));
+  EXPECT_EQ(answer.outputs.as<float>()[0], 2.5F);
+  EXPECT_LE(status_of(world).memory_bytes, status_of(world).memory_budget_bytes);
+}
+
+TEST(Residency, ExpertLargerThanTheBudgetStillServesAndIsCounted) {
+  NodeWorld::Setup setup;
+  setup.options.holder.memory_budget_bytes = 1;
+  NodeWorld world(setup);
+  expect_answer<rpc::ExpertRow>(world.call(load_of(0)));
+  EXPECT_EQ(execute(world, 0), 1.0F);
+  EXPECT_GE(status_of(world).admissions_over_budget, 1U);
+}
+
+TEST(Residency, RestartedNodeServesWithoutLoadingAnythingAgain) {
+  NodeWorld world;
+  expect_answer<rpc::GateRow>(
+      world.call(rpc::GateLoadCall{.key = {"m", 0}, .has_inline = true, .blob = small_gate(2, 2)}));
+  for (ExpertIndex e = 0; e < 2; ++e) expect_answer<rpc::ExpertRow>(world.call(load_of(e)));
+  world.restart();
+  EXPECT_FALSE(world.node().is_ready());
+  world.settle();
+  EXPECT_EQ(status_of(world).gates.size(), 1U);
+  EXPECT_TRUE(world.node().is_ready());
+  EXPECT_EQ(execute(world, 1), 2.0F);
+  EXPECT_EQ(status_of(world).memory_experts, 2U);  // free memory was filled in the background
+}
+
+TEST(Residency, DamagedBlobIsWithdrawnNeverServedAndAFreshLoadHeals) {
+  NodeWorld world;
+  for (ExpertIndex e = 0; e < 2; ++e) expect_answer<rpc::ExpertRow>(world.call(load_of(e)));
+  // One flipped byte in the weights of one blob.
+  BufferRef& blob = world.blobs().begin()->second;
+  BufferRef damaged = BufferRef::copy_of(blob.bytes());
+  damaged.mutable_bytes().back() ^= std::byte{1};
+  blob = damaged;
+  world.restart();
+  world.settle();
+  EXPECT_EQ(status_of(world).experts.size(), 1U);
+  ASSERT_EQ(world.notices().size(), 1U);
+  EXPECT_NE(world.notices()[0].find("hash mismatch"), std::string::npos) << world.notices()[0];
+  for (ExpertIndex e = 0; e < 2; ++e) expect_answer<rpc::ExpertRow>(world.call(load_of(e)));
+  EXPECT_EQ(execute(world, 0), 1.0F);
+  EXPECT_EQ(execute(world, 1), 2.0F);
+}
+
+TEST(Residency, FullDiskRefusesTheLoadWithItsNumbersAndKeepsTheOld) {
+  bool is_full = false;
+  NodeWorld::Setup setup;
+  setup.store_fault = [&](const work::StoreOp& op) -> Status {
+    if (!is_full || !std::holds_alternative<work::SaveHolding>(op)) return {};
+    return fail(ErrorCode::no_space, "", "12 bytes wanted, 3 free");
+  };
+  NodeWorld world(setup);
+  expect_answer<rpc::ExpertRow>(world.call(load_of(0)));
+  is_full = true;
+  rpc::ExpertLoadCall reload = load_of(0);
+  reload.blob = small_expert(50);
+  const auto refused = world.call(reload);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(), "expert load: 12 bytes wanted, 3 free");
+  EXPECT_EQ(execute(world, 0), 1.0F);
+}
+
+TEST(Residency, UnloadForgetsBothTiersAndIsNoErrorForWhatIsAbsent) {
+  NodeWorld world;
+  expect_answer<rpc::ExpertRow>(world.call(load_of(0)));
+  EXPECT_TRUE(
+      expect_answer<rpc::UnloadAnswer>(world.call(rpc::ExpertUnloadCall{{"m", 0, 0}})).removed);
+  EXPECT_FALSE(
+      expect_answer<rpc::UnloadAnswer>(world.call(rpc::ExpertUnloadCall{{"m", 0, 0}})).removed);
+  EXPECT_FALSE(expect_answer<rpc::UnloadAnswer>(world.call(rpc::GateUnloadCall{{"m", 0}})).removed);
+  world.restart();
+  world.settle();
+  EXPECT_TRUE(status_of(world).experts.empty());
+  EXPECT_EQ(status_of(world).memory_bytes, 0U);
+}
+
+}  // namespace
+}  // namespace tenzro::testing
