@@ -87,6 +87,7 @@ node::Options node_options(const config::Config& config) {
     options.holder.memory_budget_bytes = budget.bytes;
     spdlog::info("memory budget bytes={} reason=\"{}\"", budget.bytes, budget.reason);
   }
+  options.holder.verifies_every_read = config.holder.verify == "always";
   options.prepare.jobs_max = config.prepare.jobs_max;
   options.policy = {config.policy.min_replication, config.policy.max_replication,
                     config.policy.hot_threshold_tps};

@@ -59,7 +59,8 @@ void Holder::refuse_waiters(const ExpertKey& key, Entry& entry, const Error& err
       continue;
     }
     out.emplace_back(ExpertUnavailable{it->first, key.expert, error});
-    if (const auto lease = leases_.find(it->first); lease != leases_.end()) std::erase(lease->second, key);
+    if (const auto lease = leases_.find(it->first); lease != leases_.end())
+      std::erase(lease->second, key);
     it = entry.leases.erase(it);
   }
 }

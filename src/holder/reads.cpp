@@ -36,7 +36,13 @@ void Holder::on_blob_read(Read read, const work::StoreResult& result, Outbox& ou
   const JobId id = ids_.next();
   const BufferRef& bytes = std::get<work::ReadBytes>(*result).bytes;
   if (read.expert) {
-    out.emplace_back(Run{id, work::AdmitExpert{bytes, read.hash}});
+    const auto it = experts_.find({read.layer.model, read.layer.layer, *read.expert});
+    const bool is_checked =
+        it != experts_.end() && it->second.row.hash == read.hash && it->second.is_checked;
+    out.emplace_back(
+        Run{id, work::AdmitExpert{.blob = bytes,
+                                  .is_checked = is_checked && !options_.verifies_every_read,
+                                  .expected_hash = read.hash}});
   } else {
     out.emplace_back(Run{id, work::AdmitGate{bytes, read.hash}});
   }
@@ -51,7 +57,8 @@ void Holder::on_read_admitted(const Read& read, const work::JobResult& result, O
   }
   if (!read.expert) {
     const auto it = gates_.find(read.layer);
-    if (it == gates_.end() || it->second.gate != nullptr || it->second.row.hash != read.hash) return;
+    if (it == gates_.end() || it->second.gate != nullptr || it->second.row.hash != read.hash)
+      return;
     it->second.gate = std::get<work::AdmittedGate>(*result).gate;
     counters_.gate_bytes += it->second.gate->bytes;
     out.emplace_back(GateChanged{read.layer, Change::held_in_memory});
@@ -66,7 +73,9 @@ void Holder::on_read_admitted(const Read& read, const work::JobResult& result, O
   Entry& entry = it->second;
   entry.is_reading = false;
   entry.has_failed_read = false;
-  entry.row.facts = admitted.facts;  // another backend may hold it in other bytes than the last life's
+  entry.is_checked = true;
+  entry.row.facts =
+      admitted.facts;  // another backend may hold it in other bytes than the last life's
   take_memory(entry, admitted.resident);
   out.emplace_back(ExpertChanged{key, Change::held_in_memory, entry.row.source_uri});
   offer(key, entry, out);
@@ -83,7 +92,8 @@ void Holder::fail_read(const Read& read, const Error& error, Outbox& out) {
   }
   if (error.code == ErrorCode::busy || error.code == ErrorCode::cancelled) return;  // may pass
   out.emplace_back(BlobDamaged{read.hash, error.message()});
-  // Gone, unreadable, or other bytes than its name says. A blob that this build cannot use stays where it is.
+  // Gone, unreadable, or other bytes than its name says. A blob that this build cannot use stays
+  // where it is.
   if (error.code == ErrorCode::io || error.code == ErrorCode::not_found) withdraw(read, out);
 }
 
@@ -135,7 +145,9 @@ void Holder::pump_wanted(Outbox& out) {
     }
     wanted_.pop_front();
     it->second.is_reading = true;
-    begin_read(Read{.layer = {key.model, key.layer}, .expert = key.expert, .hash = it->second.row.hash,
+    begin_read(Read{.layer = {key.model, key.layer},
+                    .expert = key.expert,
+                    .hash = it->second.row.hash,
                     .bytes = bytes},
                out);
   }

@@ -8,9 +8,12 @@ namespace tenzro::planner {
 namespace {
 
 /// Eligible holders, best first.
-std::vector<ProviderAddress> choose(const std::vector<shards::Candidate>& candidates, const Options& options) {
+std::vector<ProviderAddress> choose(const std::vector<shards::Candidate>& candidates,
+                                    const Options& options) {
   std::vector<ProviderAddress> chosen;
-  const auto is_self = [&](const shards::Candidate& c) { return options.self == c.provider->address; };
+  const auto is_self = [&](const shards::Candidate& c) {
+    return options.self == c.provider->address;
+  };
   const bool has_warm = std::any_of(candidates.begin(), candidates.end(),
                                     [](const shards::Candidate& c) { return c.holding->is_warm; });
   for (const shards::Candidate& candidate : candidates) {

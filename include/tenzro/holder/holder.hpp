@@ -49,6 +49,8 @@ struct Options {
   std::size_t leases_max = 4096;
   std::size_t background_reads_max = 1;
   std::size_t gate_reads_max = 4;
+  /// Hash a blob at every read from disk; else at the first one of this life.
+  bool verifies_every_read = false;
 };
 
 /// What happens to a holding, as the rest of the node sees it.
@@ -200,6 +202,7 @@ class Holder {
     std::map<LeaseId, bool> leases;                           ///< value: has been told it is ready
     bool is_reading = false;
     bool has_failed_read = false;  ///< not tried again in the background
+    bool is_checked = false;       ///< its blob was hashed in this life
   };
 
   struct GateEntry {

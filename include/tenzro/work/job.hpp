@@ -32,6 +32,9 @@ namespace tenzro::work {
 /// Parse, check, hash and upload an expert blob.
 struct AdmitExpert {
   BufferRef blob;
+  /// The bytes were checked against `expected_hash` before, in this life of the process: it is
+  /// taken as it is.
+  bool is_checked = false;
   /// Where present the blob's BLAKE3 must equal it, else the job fails with code io ("hash
   /// mismatch").
   std::optional<BlobHash> expected_hash;

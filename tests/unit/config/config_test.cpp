@@ -1,5 +1,6 @@
 #include "tenzro/config/config.hpp"
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -85,6 +86,18 @@ TEST(Config, ShippedFileListsEveryKeyWithItsDefault) {
                           "enabled"}) {
     EXPECT_NE(text.find(std::string("\n") + key + " = "), std::string::npos) << key;
   }
+}
+
+TEST(Config, EveryShippedConfigurationLoads) {
+  std::size_t loaded = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(TENZRO_CONFIGS)) {
+    const std::string path = entry.path().string();
+    if (!path.ends_with(".toml") || path.ends_with("/catalog.toml")) continue;
+    const auto config = parse(read_file(path), path);
+    EXPECT_TRUE(config) << config.error().message();
+    ++loaded;
+  }
+  EXPECT_GE(loaded, 2U);
 }
 
 struct Refusal {

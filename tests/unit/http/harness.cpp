@@ -97,14 +97,13 @@ bool TestServer::wait_drained() {
 void TestServer::on_rpc(RequestRef id, BufferRef body, const Caller& caller) {
   const std::string text(body.text());
   push({.kind = Event::Kind::rpc, .id = id, .text = text, .caller = caller});
-  if (text == "hold") return;
-  if (text == "notify") {
-    server_->reply(id, {.status = 204, .content_type = "", .body = {}, .headers = {}});
-    return;
-  }
-  server_->reply(
-      id,
-      {.status = 200, .content_type = "application/json", .body = std::move(body), .headers = {}});
+  const std::string chosen = answer ? answer(text) : (text == "hold" ? "" : text);
+  if (chosen.empty() && (answer || text == "hold")) return;
+  const bool is_silent = chosen == "notify";
+  server_->reply(id, {.status = is_silent ? 204 : 200,
+                      .content_type = is_silent ? "" : "application/json",
+                      .body = is_silent ? BufferRef{} : BufferRef::copy_of(chosen),
+                      .headers = {}});
 }
 
 void TestServer::on_page(RequestRef id, Page page) {

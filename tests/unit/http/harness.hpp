@@ -45,6 +45,8 @@ class TestServer final : public Handler {
 
   /// What `GET /blob/<any hash>` serves; nothing: 404. Set before any request.
   std::optional<std::string> blob;
+  /// The answer to a JSON-RPC body; an empty one holds it. Set before any request.
+  std::function<std::string(std::string_view body)> answer;
   /// Pieces are asked for and uploads answered 201 without the test's help.
   bool takes_uploads = true;
 

@@ -1,0 +1,65 @@
+#include "file_reader.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "tenzro/base/assert.hpp"
+#include "tenzro/base/bytes.hpp"
+
+#include "os_error.hpp"
+
+namespace tenzro::store {
+namespace {
+
+/// One read call takes at most this; Linux itself stops a little below 2 GiB.
+constexpr std::size_t kReadBytesMax = std::size_t{1} << 30U;
+
+Error not_regular(const std::string& path) {
+  return {ErrorCode::io, echo(path), "is not a regular file"};
+}
+
+}  // namespace
+
+Result<FileReader> FileReader::open(FileSystem& files, const std::string& path) {
+  struct stat info {};
+
+  if (::stat(path.c_str(), &info) != 0) return fail(os_error(path, "open", errno));
+  if (!S_ISREG(info.st_mode)) return fail(not_regular(path));
+  Fd fd(files.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0));
+  if (!fd.is_open()) return fail(os_error(path, "open", errno));
+  if (::fstat(fd.get(), &info) != 0) return fail(os_error(path, "inspect", errno));
+  if (!S_ISREG(info.st_mode)) return fail(not_regular(path));
+  return FileReader(files, path, std::move(fd), static_cast<std::uint64_t>(info.st_size));
+}
+
+Status FileReader::read_at(std::uint64_t offset, std::span<std::byte> to) const {
+  while (!to.empty()) {
+    const std::size_t step = std::min(to.size(), kReadBytesMax);
+    const std::ptrdiff_t got = files_->pread(fd_.get(), to.data(), step, offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      Error error = os_error(path_, "read", errno);
+      error.code = ErrorCode::io;  // whatever the number: the file is there
+      return fail(std::move(error));
+    }
+    if (got == 0) return fail(ErrorCode::io, echo(path_), "became shorter while it was read");
+    offset += static_cast<std::uint64_t>(got);
+    to = to.subspan(static_cast<std::size_t>(got));
+  }
+  return {};
+}
+
+Result<BufferRef> FileReader::read(std::uint64_t offset, std::uint64_t length) const {
+  TENZRO_ASSERT(offset <= size_bytes_);
+  TENZRO_ASSERT(length <= size_bytes_ - offset);
+  if (length == 0) return BufferRef();
+  BufferRef buffer = BufferRef::allocate(length);
+  if (Status read = read_at(offset, buffer.mutable_bytes()); !read) return fail(read.error());
+  return buffer;
+}
+
+}  // namespace tenzro::store

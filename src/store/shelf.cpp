@@ -1,0 +1,188 @@
+#include "shelf.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "tenzro/base/bytes.hpp"
+#include "tenzro/crypto/blake3.hpp"
+
+namespace tenzro::store {
+namespace {
+
+constexpr unsigned kFirstBytes = 256;
+
+Result<bool> has_any(const BlobFiles& blobs) {
+  for (unsigned byte = 0; byte < kFirstBytes; ++byte) {
+    const Result<std::vector<BlobHash>> hashes = blobs.list(static_cast<std::uint8_t>(byte));
+    if (!hashes) return fail(hashes.error());
+    if (!hashes->empty()) return true;
+  }
+  return false;
+}
+
+Status make_index(Index& index, const BlobFiles& blobs) {
+  const Result<bool> has_blobs = has_any(blobs);
+  if (!has_blobs) return fail(has_blobs.error());
+  if (*has_blobs) return fail(index.missing("there are blobs but no index of them"));
+  return index.create();
+}
+
+Error missing(const BlobHash& hash) {
+  return {ErrorCode::not_found, "blob " + to_hex(hash), "is not in this node's store"};
+}
+
+}  // namespace
+
+Result<Shelf::Opened> Shelf::open(const std::string& index_path, const BlobFiles::Options& options,
+                                  FileSystem& files) {
+  Result<std::unique_ptr<BlobFiles>> blobs = BlobFiles::open(options, files);
+  if (!blobs) return fail(blobs.error());
+  Result<std::unique_ptr<Index>> index = Index::open(index_path);
+  if (!index) return fail(index.error());
+  if ((*index)->is_missing()) {
+    if (Status made = make_index(**index, **blobs); !made) return fail(made.error());
+  }
+
+  Opened opened;
+  opened.shelf.reset(new Shelf(std::move(*blobs), std::move(*index)));
+  const Result<std::vector<BlobHash>> gone = opened.shelf->reconcile();
+  if (!gone) return fail(gone.error());
+  Result<std::vector<work::HoldingRow>> rows = opened.shelf->index_->holdings();
+  if (!rows) return fail(rows.error());
+  opened.rows = std::move(*rows);
+  const std::size_t without_file = std::erase_if(opened.rows, [&gone](const work::HoldingRow& row) {
+    return std::binary_search(gone->begin(), gone->end(), row.hash);
+  });
+  if (!gone->empty()) {
+    opened.warnings.push_back(std::to_string(gone->size()) + " blobs are missing from '" +
+                              echo(options.directory) + "', so " + std::to_string(without_file) +
+                              " experts and gates are not held; is the disk mounted?");
+  }
+  return opened;
+}
+
+Result<std::vector<BlobHash>> Shelf::reconcile() {
+  std::vector<BlobHash> gone;
+  for (unsigned byte = 0; byte < kFirstBytes; ++byte) {
+    Status reconciled = reconcile_folder(static_cast<std::uint8_t>(byte), gone);
+    if (!reconciled) return fail(reconciled.error());
+  }
+  return gone;
+}
+
+Status Shelf::reconcile_folder(std::uint8_t first_byte, std::vector<BlobHash>& gone) {
+  const Result<std::vector<BlobHash>> on_disk = blobs_->list(first_byte);
+  if (!on_disk) return fail(on_disk.error());
+  const Result<std::vector<BlobRow>> wanted = index_->blobs(first_byte);
+  if (!wanted) return fail(wanted.error());
+  auto file = on_disk->begin();
+  for (const BlobRow& row : *wanted) {
+    for (; file != on_disk->end() && *file < row.hash; ++file) {
+      if (Status removed = blobs_->remove_uncounted(*file); !removed) return removed;
+    }
+    if (file == on_disk->end() || *file != row.hash) {
+      gone.push_back(row.hash);
+    } else {
+      ++file;
+    }
+    // The missing count as well: a save of theirs writes the file without counting it again.
+    blobs_->budget().count(row.size_bytes);
+  }
+  for (; file != on_disk->end(); ++file) {
+    if (Status removed = blobs_->remove_uncounted(*file); !removed) return removed;
+  }
+  return {};
+}
+
+Status Shelf::put_and_record(const BlobRow& blob,
+                             const std::function<Status(BlobFiles::Counted)>& put,
+                             const std::function<Status()>& record) {
+  const Result<std::optional<BlobRow>> known = index_->blob(blob.hash);
+  if (!known) return fail(known.error());
+  const bool is_new = !known->has_value();
+  if (Status stored = put(is_new ? BlobFiles::Counted::no : BlobFiles::Counted::yes); !stored) {
+    // Renamed, but perhaps not durably. Where it cannot be removed either, the next open does it.
+    if (is_new) static_cast<void>(blobs_->remove_uncounted(blob.hash));
+    return stored;
+  }
+  Status recorded = record();
+  if (!recorded && is_new) static_cast<void>(blobs_->remove(blob.hash, blob.size_bytes));
+  return recorded;
+}
+
+Status Shelf::save(const work::SaveHolding& holding) {
+  const BlobHash& hash = holding.row.hash;
+  Index::Removed replaced;
+  BlobRow blob{hash, holding.blob.size()};
+  const auto record = [&]() -> Status {
+    Result<Index::Removed> saved = index_->save(holding.row, blob.size_bytes);
+    if (!saved) return fail(saved.error());
+    replaced = *saved;
+    return {};
+  };
+  if (holding.blob.empty()) {
+    const Result<std::optional<BlobRow>> known = index_->blob(hash);
+    if (!known) return fail(known.error());
+    if (!*known || !blobs_->exists(hash)) return fail(missing(hash));
+    blob = **known;
+    if (Status recorded = record(); !recorded) return recorded;
+  } else {
+    if (crypto::blake3(holding.blob.bytes()) != hash) {
+      return fail(ErrorCode::internal, "blob " + to_hex(hash), "was given bytes of another hash");
+    }
+    const auto put = [&](BlobFiles::Counted counted) {
+      return blobs_->put(hash, holding.blob.bytes(), counted);
+    };
+    if (Status stored = put_and_record(blob, put, record); !stored) return stored;
+  }
+  // The holding is safe. A file that cannot be removed now goes at the next open.
+  if (replaced.unneeded) {
+    static_cast<void>(blobs_->remove(replaced.unneeded->hash, replaced.unneeded->size_bytes));
+  }
+  return {};
+}
+
+Result<bool> Shelf::remove(const work::RemoveHolding& holding) {
+  const Result<Index::Removed> removed = index_->remove(holding.layer, holding.expert);
+  if (!removed) return fail(removed.error());
+  if (removed->unneeded) {
+    static_cast<void>(blobs_->remove(removed->unneeded->hash, removed->unneeded->size_bytes));
+  }
+  return removed->existed;
+}
+
+Result<work::Published> Shelf::publish(const BufferRef& bytes) {
+  if (bytes.empty()) return fail(ErrorCode::invalid_params, "blob", "is empty");
+  const BlobRow blob{crypto::blake3(bytes.bytes()), bytes.size()};
+  const auto put = [&](BlobFiles::Counted counted) {
+    return blobs_->put(blob.hash, bytes.bytes(), counted);
+  };
+  if (Status stored = put_and_record(blob, put, [&] { return index_->publish(blob); }); !stored) {
+    return fail(stored.error());
+  }
+  return work::Published{blob.hash, blob.size_bytes};
+}
+
+Result<work::Published> Shelf::publish(BlobWriter writer) {
+  if (writer.size_bytes() == 0) return fail(ErrorCode::invalid_params, "blob", "is empty");
+  const BlobRow blob{writer.hash(), writer.size_bytes()};
+  const auto put = [&](BlobFiles::Counted counted) {
+    return blobs_->put(std::move(writer), counted);
+  };
+  if (Status stored = put_and_record(blob, put, [&] { return index_->publish(blob); }); !stored) {
+    return fail(stored.error());
+  }
+  return work::Published{blob.hash, blob.size_bytes};
+}
+
+Result<bool> Shelf::quarantine(const BlobHash& hash) {
+  if (blobs_->is_intact(hash)) return false;
+  const Result<std::optional<BlobRow>> known = index_->blob(hash);
+  if (!known) return fail(known.error());
+  if (Status forgotten = index_->forget(hash); !forgotten) return fail(forgotten.error());
+  const std::uint64_t counted = *known ? (*known)->size_bytes : 0;
+  if (Status moved = blobs_->quarantine(hash, counted); !moved) return fail(moved.error());
+  return known->has_value();
+}
+
+}  // namespace tenzro::store

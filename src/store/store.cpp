@@ -1,0 +1,238 @@
+#include "tenzro/store/store.hpp"
+
+#include <atomic>
+#include <utility>
+
+#include "tenzro/base/bytes.hpp"
+
+#include "lanes.hpp"
+#include "shelf.hpp"
+#include "sources.hpp"
+
+namespace tenzro::store {
+namespace {
+
+template <typename... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+
+template <typename... Handlers>
+Overloaded(Handlers...) -> Overloaded<Handlers...>;
+
+Error queue_full() {
+  return {ErrorCode::busy, "store", "has too much to do"};
+}
+
+/// The lane of an operation: whatever changes something is ordered.
+Lane lane_of(const work::StoreOp& op) {
+  const bool only_reads = std::holds_alternative<work::ReadBlob>(op) ||
+                          std::holds_alternative<work::ReadSource>(op) ||
+                          std::holds_alternative<work::StatSource>(op);
+  return only_reads ? Lane::free : Lane::ordered;
+}
+
+template <typename T>
+work::StoreResult to_output(Result<T> result) {
+  if (!result) return fail(result.error());
+  return work::StoreOutput(std::move(*result));
+}
+
+work::StoreResult saved(const Status& status) {
+  if (!status) return fail(status.error());
+  return work::StoreOutput(work::Saved{});
+}
+
+work::StoreResult removed(const Result<bool>& existed) {
+  if (!existed) return fail(existed.error());
+  return work::StoreOutput(work::Removed{*existed});
+}
+
+work::StoreResult bytes_read(Result<BufferRef> bytes) {
+  if (!bytes) return fail(bytes.error());
+  return work::StoreOutput(work::ReadBytes{std::move(*bytes)});
+}
+
+}  // namespace
+
+/// Used by one piece of work at a time: `is_busy` is taken when one is asked for.
+class Upload {
+ public:
+  explicit Upload(std::shared_ptr<std::atomic<std::size_t>> open_uploads)
+      : open_uploads_(std::move(open_uploads)) {}
+
+  ~Upload() { --*open_uploads_; }
+
+  Upload(const Upload&) = delete;
+  Upload& operator=(const Upload&) = delete;
+
+  [[nodiscard]] bool take() { return !is_busy_.exchange(true); }
+
+  void release() { is_busy_ = false; }
+
+  [[nodiscard]] Status append(BlobFiles& blobs, std::span<const std::byte> piece) {
+    if (is_over_) return fail(over());
+    if (!writer_) {
+      Result<BlobWriter> begun = blobs.begin();
+      if (!begun) return fail(begun.error());
+      writer_.emplace(std::move(*begun));
+    }
+    Status written = writer_->append(piece);
+    if (!written) end();
+    return written;
+  }
+
+  [[nodiscard]] Result<work::Published> finish(Shelf& shelf) {
+    if (is_over_) return fail(over());
+    if (!writer_) return fail(ErrorCode::invalid_params, "blob", "is empty");
+    Result<work::Published> published = shelf.publish(std::move(*writer_));
+    end();
+    return published;
+  }
+
+ private:
+  static Error over() { return {ErrorCode::cancelled, "upload", "is over"}; }
+
+  void end() {
+    is_over_ = true;
+    writer_.reset();
+  }
+
+  std::shared_ptr<std::atomic<std::size_t>> open_uploads_;
+  std::atomic<bool> is_busy_{false};
+  std::optional<BlobWriter> writer_;
+  bool is_over_ = false;
+};
+
+struct Store::State {
+  FileSystem& files;
+  const Options options;
+  const Completion completion;
+  std::unique_ptr<Shelf> shelf;
+  std::shared_ptr<std::atomic<std::size_t>> open_uploads =
+      std::make_shared<std::atomic<std::size_t>>(0);
+  Lanes lanes;  // last: its threads use what stands above
+
+  State(FileSystem& file_system, const Options& chosen, Completion told,
+        std::unique_ptr<Shelf> opened)
+      : files(file_system),
+        options(chosen),
+        completion(std::move(told)),
+        shelf(std::move(opened)),
+        lanes(chosen.threads, chosen.queue_max) {}
+
+  work::StoreResult run(const work::StoreOp& op);
+};
+
+work::StoreResult Store::State::run(const work::StoreOp& op) {
+  return std::visit(
+      Overloaded{
+          [this](const work::SaveHolding& save) { return saved(shelf->save(save)); },
+          [this](const work::RemoveHolding& remove) { return removed(shelf->remove(remove)); },
+          [this](const work::PublishBlob& publish) {
+            return to_output(shelf->publish(publish.bytes));
+          },
+          [this](const work::ReadBlob& read) { return bytes_read(shelf->blobs().read(read.hash)); },
+          [this](const work::QuarantineBlob& bad) { return removed(shelf->quarantine(bad.hash)); },
+          [this](const work::ReadSource& source) {
+            return to_output(read_source(files, source, options.blob_bytes_max));
+          },
+          [](const work::StatSource& source) { return to_output(stat_source(source)); }},
+      op);
+}
+
+Result<OpenedStore> Store::open(const DataDir& dir, const Options& options, Completion completion) {
+  const BlobFiles::Options blob_options{
+      .directory = options.blob_dir.empty() ? dir.path_of("blobs") : options.blob_dir,
+      .budget_bytes = options.disk_budget_bytes,
+      .blob_bytes_max = options.blob_bytes_max};
+  Result<Shelf::Opened> opened = Shelf::open(dir.path_of("index.db"), blob_options, dir.files());
+  if (!opened) return fail(opened.error());
+  auto state = std::make_unique<State>(dir.files(), options, std::move(completion),
+                                       std::move(opened->shelf));
+  return OpenedStore{.store = std::unique_ptr<Store>(new Store(std::move(state))),
+                     .rows = std::move(opened->rows),
+                     .warnings = std::move(opened->warnings)};
+}
+
+Store::Store(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Store::~Store() = default;
+
+void Store::submit(JobId id, work::StoreOp op) {
+  State* state = state_.get();
+  const Lane lane = lane_of(op);
+  const bool is_taken = state->lanes.post(
+      lane, [state, id, op = std::move(op)] { state->completion(id, state->run(op)); });
+  if (!is_taken) state->completion(id, fail(queue_full()));
+}
+
+void Store::stat_blob(const BlobHash& hash, std::function<void(Result<std::uint64_t>)> done) {
+  State* state = state_.get();
+  if (!state->lanes.post(Lane::free,
+                         [state, hash, done] { done(state->shelf->blobs().size(hash)); })) {
+    done(fail(queue_full()));
+  }
+}
+
+void Store::read_range(const BlobHash& hash, std::uint64_t offset, std::uint64_t length,
+                       std::function<void(Result<BufferRef>)> done) {
+  State* state = state_.get();
+  const auto read = [state, hash, offset, length, done] {
+    done(state->shelf->blobs().read_range(hash, offset, length));
+  };
+  if (!state->lanes.post(Lane::free, read)) done(fail(queue_full()));
+}
+
+Result<std::shared_ptr<Upload>> Store::begin_upload(std::optional<std::uint64_t> expected_bytes) {
+  const std::uint64_t expected = expected_bytes.value_or(0);
+  if (expected > state_->options.blob_bytes_max) {
+    return fail(ErrorCode::no_space, "blob",
+                "of " + std::to_string(expected) + " bytes is larger than the " +
+                    std::to_string(state_->options.blob_bytes_max) + " bytes a blob may have");
+  }
+  if (Status room = state_->shelf->blobs().budget().has_room_for(expected); !room)
+    return fail(room.error());
+  if (state_->open_uploads->fetch_add(1) >= state_->options.uploads_max) {
+    --*state_->open_uploads;
+    return fail(ErrorCode::busy, "store", "has too many uploads open");
+  }
+  return std::make_shared<Upload>(state_->open_uploads);
+}
+
+void Store::append(std::shared_ptr<Upload> upload, BufferRef piece,
+                   std::function<void(Status)> done) {
+  if (!upload->take())
+    return done(fail(ErrorCode::busy, "upload", "has not taken the last piece yet"));
+  State* state = state_.get();
+  const auto write = [state, upload, piece = std::move(piece), done] {
+    const Status written = upload->append(state->shelf->blobs(), piece.bytes());
+    upload->release();
+    done(written);
+  };
+  if (state->lanes.post(Lane::free, write)) return;
+  upload->release();
+  done(fail(queue_full()));
+}
+
+void Store::finish(std::shared_ptr<Upload> upload,
+                   std::function<void(Result<work::Published>)> done) {
+  if (!upload->take())
+    return done(fail(ErrorCode::busy, "upload", "has not taken the last piece yet"));
+  State* state = state_.get();
+  const auto publish = [state, upload, done] {
+    Result<work::Published> published = upload->finish(*state->shelf);
+    upload->release();
+    done(std::move(published));
+  };
+  if (state->lanes.post(Lane::ordered, publish)) return;
+  upload->release();
+  done(fail(queue_full()));
+}
+
+Usage Store::usage() const {
+  const DiskBudget& budget = state_->shelf->blobs().budget();
+  return {.blob_bytes = budget.used_bytes(), .budget_bytes = budget.budget_bytes()};
+}
+
+}  // namespace tenzro::store

@@ -1,0 +1,174 @@
+// Blobs: ranges, the disk budget, damage and quarantine.
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "node_store.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace tenzro::store {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using testing::TemporaryDirectory;
+
+TEST(Blobs, RangesAreReadAndThoseOutsideRefused) {
+  TemporaryDirectory temporary;
+  NodeStore node(temporary / "data");
+  const BlobHash hash = *node.publish("0123456789");
+  EXPECT_EQ(node.read_range(hash, 0, 10), "0123456789");
+  EXPECT_EQ(node.read_range(hash, 3, 4), "3456");
+  EXPECT_EQ(node.read_range(hash, 10, 0), "");
+  for (const auto& [offset, length] : {std::pair<std::uint64_t, std::uint64_t>{0, 11},
+                                       {11, 0},
+                                       {9, 2},
+                                       {UINT64_MAX, 1},
+                                       {1, UINT64_MAX}}) {
+    EXPECT_EQ(node.read_range(hash, offset, length).error().code, ErrorCode::invalid_params);
+  }
+  EXPECT_EQ(node.read_range(hash_of("absent"), 0, 0).error().code, ErrorCode::not_found);
+}
+
+TEST(Blobs, SizeIsToldAndAnAbsentBlobIsNotFound) {
+  TemporaryDirectory temporary;
+  NodeStore node(temporary / "data");
+  const BlobHash hash = *node.publish("0123456789");
+  const auto size_of = [&node](const BlobHash& blob) {
+    return wait_for<Result<std::uint64_t>>(
+        [&](auto done) { node.store().stat_blob(blob, std::move(done)); });
+  };
+  EXPECT_EQ(size_of(hash), 10U);
+  EXPECT_EQ(size_of(hash_of("absent")).error().code, ErrorCode::not_found);
+}
+
+TEST(Blobs, EmptyBlobIsNotPublished) {
+  TemporaryDirectory temporary;
+  NodeStore node(temporary / "data");
+  EXPECT_EQ(node.publish("").error().code, ErrorCode::invalid_params);
+}
+
+TEST(Blobs, BudgetRefusesWithTheNumbersAndDropsNothing) {
+  TemporaryDirectory temporary;
+  NodeStore node(temporary / "data", Options{.blob_dir = {}, .disk_budget_bytes = 1000});
+  const std::string blob(600, 'a');
+  ASSERT_EQ(node.save(expert_row(1, blob), blob), std::nullopt);
+  const std::string other(401, 'b');
+  const std::optional<Error> error = node.save(expert_row(2, other), other);
+  ASSERT_NE(error, std::nullopt);
+  EXPECT_EQ(error->code, ErrorCode::no_space);
+  EXPECT_EQ(error->message(), "disk budget: 600 of 1000 bytes are used, 401 more do not fit");
+  EXPECT_THAT(node.blobs_on_disk(), ElementsAre(to_hex(hash_of(blob))));
+  EXPECT_EQ(node.store().usage().blob_bytes, 600U);
+
+  const std::string fitting(400, 'c');
+  EXPECT_EQ(node.save(expert_row(2, fitting), fitting), std::nullopt);
+  EXPECT_EQ(node.save(expert_row(3, fitting), fitting), std::nullopt);  // the same bytes count once
+  EXPECT_EQ(node.store().usage().blob_bytes, 1000U);
+  EXPECT_TRUE(node.remove(expert_row(1, blob)));
+  EXPECT_EQ(node.publish(other), hash_of(other));
+  ASSERT_TRUE(node.open());
+  EXPECT_EQ(node.store().usage().blob_bytes, 801U);
+  EXPECT_EQ(node.store().usage().budget_bytes, 1000U);
+}
+
+TEST(Blobs, BlobAboveTheLargestIsRefused) {
+  TemporaryDirectory temporary;
+  NodeStore node(temporary / "data", Options{.blob_dir = {}, .blob_bytes_max = 8});
+  EXPECT_TRUE(node.publish("12345678"));
+  const Result<BlobHash> refused = node.publish("123456789");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("of 9 bytes is larger than the 8 bytes"));
+}
+
+TEST(Blobs, SavingAgainHealsADamagedFile) {
+  TemporaryDirectory temporary;
+  NodeStore node(temporary / "data");
+  ASSERT_EQ(node.save(expert_row(1, "good bytes"), "good bytes"), std::nullopt);
+  const BlobHash hash = hash_of("good bytes");
+  for (const std::string damage : {"bad! bytes", "good", ""}) {
+    testing::write_text(node.path_of(hash), damage);
+    ASSERT_EQ(node.save(expert_row(1, "good bytes"), "good bytes"), std::nullopt);
+    EXPECT_EQ(node.read(hash), "good bytes");
+  }
+  EXPECT_EQ(node.store().usage().blob_bytes, 10U);
+}
+
+TEST(Blobs, DamagedBlobGoesToQuarantineWithItsHoldings) {
+  TemporaryDirectory temporary;
+  NodeStore node(temporary / "data");
+  ASSERT_EQ(node.save(expert_row(1, "good bytes"), "good bytes"), std::nullopt);
+  const BlobHash hash = hash_of("good bytes");
+  testing::write_text(node.path_of(hash), "bad! bytes");
+  EXPECT_EQ(node.quarantine(hash), true);
+  EXPECT_EQ(testing::read_text(node.blob_dir() + "/quarantine/" + to_hex(hash)), "bad! bytes");
+  EXPECT_EQ(node.read(hash).error().code, ErrorCode::not_found);
+  EXPECT_EQ(node.store().usage().blob_bytes, 0U);
+  EXPECT_FALSE(node.remove(expert_row(1, "good bytes")));
+  ASSERT_TRUE(node.open());
+  EXPECT_THAT(node.rows(), IsEmpty());
+  EXPECT_THAT(node.warnings(), IsEmpty());
+
+  ASSERT_EQ(node.save(expert_row(1, "good bytes"), "good bytes"),
+            std::nullopt);  // a fresh load heals
+  EXPECT_EQ(node.read(hash), "good bytes");
+}
+
+TEST(Blobs, IntactBlobIsNotQuarantined) {
+  TemporaryDirectory temporary;
+  NodeStore node(temporary / "data");
+  ASSERT_EQ(node.save(expert_row(1, "good bytes"), "good bytes"), std::nullopt);
+  EXPECT_EQ(node.quarantine(hash_of("good bytes")), false);
+  EXPECT_EQ(node.read(hash_of("good bytes")), "good bytes");
+  ASSERT_TRUE(node.open());
+  EXPECT_THAT(node.rows(), SizeIs(1));
+}
+
+TEST(Blobs, QuarantineOfABlobWhoseFileIsGoneForgetsIt) {
+  TemporaryDirectory temporary;
+  NodeStore node(temporary / "data");
+  ASSERT_EQ(node.save(expert_row(1, "gone"), "gone"), std::nullopt);
+  std::filesystem::remove(node.path_of(hash_of("gone")));
+  EXPECT_EQ(node.quarantine(hash_of("gone")), true);
+  EXPECT_EQ(node.quarantine(hash_of("gone")), false);
+  EXPECT_EQ(node.store().usage().blob_bytes, 0U);
+  ASSERT_TRUE(node.open());
+  EXPECT_THAT(node.warnings(), IsEmpty());
+}
+
+TEST(Blobs, QuarantineKeepsTheNewestFew) {
+  constexpr int kDamaged = 12;
+  constexpr std::size_t kKept = 8;
+  TemporaryDirectory temporary;
+  NodeStore node(temporary / "data");
+  std::string last;
+  for (int i = 0; i < kDamaged; ++i) {
+    const std::string blob = "blob " + std::to_string(i);
+    const BlobHash hash = *node.publish(blob);
+    testing::write_text(node.path_of(hash), "damaged");
+    ASSERT_EQ(node.quarantine(hash), true);
+    last = to_hex(hash);
+  }
+  const std::vector<std::string> kept = testing::names_in(node.blob_dir() + "/quarantine");
+  EXPECT_THAT(kept, SizeIs(kKept));
+  EXPECT_THAT(kept, ::testing::Contains(last));
+}
+
+TEST(Blobs, DirectoryOfAnotherNodeIsBusy) {
+  TemporaryDirectory temporary;
+  NodeStore one(temporary / "one", Options{.blob_dir = temporary / "common"});
+  NodeStore two(temporary / "two", Options{.blob_dir = temporary / "common"});
+  ASSERT_TRUE(one.publish("x"));
+  EXPECT_TRUE(std::filesystem::exists(temporary / "common/quarantine"));
+  const Status refused = two.open();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::busy);
+  EXPECT_THAT(refused.error().message(), HasSubstr("blob directory '" + temporary / "common"));
+}
+
+}  // namespace
+}  // namespace tenzro::store
