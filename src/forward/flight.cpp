@@ -146,6 +146,7 @@ void Flight::on_experts_done(const work::ExpertsResult& result, Outbox& out) {
   for (const work::ExpertOutput& output : result.outputs) {
     if (open_.erase(output.expert) == 0) continue;  // counted once
     pairs += output.rows.size();
+    ++served_;
     outputs_.push_back(output);
     out.emplace_back(Release{output.expert});
   }
@@ -170,12 +171,10 @@ void Flight::on_combined(const work::CombineResult& result, Outbox& out) {
   if (phase_ != Phase::combining) return;
   std::sort(missing_.begin(), missing_.end(),
             [](const Missing& a, const Missing& b) { return a.expert < b.expert; });
-  const auto lost = static_cast<std::uint32_t>(missing_.size());
-  const std::uint32_t served = batches_ - std::min(batches_, lost);
   finish(ForwardOutcome{.routed = std::move(routed_),
                         .outputs = result.outputs,
                         .batches = batches_,
-                        .batches_local = served,
+                        .batches_local = served_,
                         .missing = std::move(missing_),
                         .is_q8_carrier = is_q8_},
          out);

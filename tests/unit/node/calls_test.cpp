@@ -69,6 +69,8 @@ TEST(NodeCalls, ForwardWithoutAnExpertFailsClosedAndPartialScalesTheRest) {
   const auto answer = expect_answer<rpc::ForwardAnswer>(world.call(partial));
   const std::span<const float> y = answer.outputs.as<float>();
   EXPECT_EQ(std::vector<float>(y.begin(), y.end()), (std::vector<float>{4.0F, 4.0F, 0.0F, 1.0F}));
+  EXPECT_EQ(answer.batches, 1U);
+  EXPECT_EQ(answer.transports_local, 1U);
   ASSERT_EQ(answer.missing.size(), 1U);
   EXPECT_EQ(answer.missing[0].slot.expert, 1U);
   EXPECT_EQ(answer.missing[0].tokens, (std::vector<std::uint32_t>{0}));
