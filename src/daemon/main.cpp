@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <malloc.h>
+#include <sys/resource.h>
 
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/crypto/ed25519.hpp"
@@ -52,10 +53,20 @@ void return_large_blocks() {
   mallopt(M_ARENA_MAX, kArenasMax);
 }
 
+/// As many open files as the system lets us have: a connection, a blob being read and a file being
+/// written take one each.
+void raise_file_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   return_large_blocks();
+  raise_file_limit();
   daemon::Flags flags;
   bool check_config = false;
   bool wants_id = false;

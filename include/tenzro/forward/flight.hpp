@@ -112,6 +112,7 @@ class Flight {
   std::vector<Missing> missing_;
   std::uint32_t batches_ = 0;
   std::uint32_t served_ = 0;  ///< batches whose outputs arrived
+  bool can_be_q8_ = false;
   bool is_q8_ = false;
 };
 

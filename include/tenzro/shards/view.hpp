@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,9 @@ enum class Role : std::uint8_t {
   decode,
   pipeline_stage
 };
+/// As on the wire: "ExpertHolder".
+[[nodiscard]] std::string_view name_of(Role role);
+[[nodiscard]] std::optional<Role> role_from_name(std::string_view name);
 
 struct Provider {
   ProviderAddress address{};

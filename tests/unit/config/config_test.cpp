@@ -134,6 +134,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "t.toml:2: holder.memory_budget: must be a size: bytes, or text like \"8GiB\" (B, "
                 "KiB, MiB, GiB), or "
                 "\"auto\""},
+        Refusal{"[holder]\nmemory_budget = 0\n",
+                "t.toml:2: holder.memory_budget: must be at least one byte"},
         Refusal{"[rpc]\ntls_cert = \"a.pem\"\n",
                 "t.toml:2: rpc.tls_cert: tls_cert and tls_key go together"},
         Refusal{"[node]\nroles = [\"Boss\"]\n", "t.toml:2: node.roles: unknown role 'Boss'"},
