@@ -4,37 +4,36 @@
 ///
 /// Rules
 ///  - A kernel is one `extern "C"` function a file, named tz_<dtype>_<op>_<tile>__<isa>, compiled
-///  with the flags of its
-///    ISA alone. It sees raw pointers and sizes; it does not allocate, throw, or use the standard
-///    library's templates. Why: code of a wide ISA that escapes through a weak symbol ends as
-///    SIGILL in a caller that never asked for it. A test reads the objects with nm and allows no
-///    weak symbol, so helpers have internal linkage.
-///  - Preconditions are asserted by the caller (kernels/cpu/backend); tails are handled inside the
-///  kernel.
-///  - All kernels of one op and dtype give the same bits; include/tenzro/compute/backend.hpp states
-///  the operations.
+///    with the flags of its ISA alone. It sees raw pointers and sizes; it does not allocate, throw,
+///    or use the standard library's templates. Why: code of a wide ISA that escapes through a weak
+///    symbol ends as SIGILL in a caller that never asked for it. A test reads the objects with nm
+///    and allows no weak symbol, so helpers have internal linkage.
+///  - The caller (kernels/cpu/backend) asserts preconditions; the kernel handles tails.
+///  - Kernels of one op and dtype give the same bits, by the rules of tenzro/compute/backend.hpp;
+///    those of kernels/cpu/fast are free of them.
 ///
-/// Resident layout (the same for every ISA). Outputs are cut into panels of 16, so that an output
-/// is a vector lane and its accumulation over K stays sequential. Rows beyond the last output are
-/// zero. With g = k/4, inside a panel:
-///   f32    [k][16] f32                            f16  [k][16] f16
-///   bf16   [ceil(k/2)][16][2] bf16                (pairs along K; an odd last k is padded with
-///   zero, never multiplied) q8_0   [k/32][8 g][16][4] u8 = q + 128        scales: [k/32][16] f16
-///   q4_k   [k/32][4][16][4] u8: low nibble g = 2v, high nibble g = 2v + 1
-///          scales: [k/32] {sc[16] u8, m[16] u8}   supers: [k/256] {d[16] f16, dmin[16] f16}
-///   q6_k   [k/32] {low nibbles as q4_k: [4][16][4]; high bits [2][16][4]: bits 2j of vector h
-///   belong to g = 4h + j},
-///          value + 32 in six bits
-///          scales: [k/32] {s0[16] i8, s1[16] i8}  supers: [k/256] {d[16] f16}
-/// Scales and supers stand behind the panel's quants; a panel begins on 64 bytes.
+/// Resident layout, the same for every ISA. Outputs are cut into panels of 16, so that an output is
+/// a vector lane and its accumulation over K stays sequential. Lanes beyond the last output are
+/// zero bytes. A panel begins on 64 bytes; scales and supers stand behind its quants. With g = k/4:
+///
+///   f32    [k][16] f32
+///   f16    [k][16] f16
+///   bf16   [ceil(k/2)][16][2] bf16: pairs along K, an odd last k with a zero beside it
+///   q8_0   [k/32][8 g][16][4] u8, q + 128
+///          scales [k/32][16] f16
+///   q4_k   [k/32][4 v][16][4] u8, low nibble g = 2v, high nibble g = 2v + 1
+///          scales [k/32]{sc[16] u8, m[16] u8}, supers [k/256]{d[16] f16, dmin[16] f16}
+///   q6_k   [k/32]{[4 v][16][4] low four bits as q4_k; [2 h][16][4] top two bits, those of
+///          g = 4h + j at bit 2j}, value + 32
+///          scales [k/32]{s0[16] i8, s1[16] i8}, supers [k/256]{d[16] f16}
 #include <cstddef>
 #include <cstdint>
 
 extern "C" {
 
 /// 32 activations as Q8_0, with the sums that the integer kernels need to undo their offsets.
-/// A block that holds a non-finite value has q = 0 and a NaN scale, which reaches every output of
-/// the row.
+/// A block with a non-finite value has q = 0 and a NaN scale, which reaches every output of the
+/// row.
 struct TzQ8Block {
   std::int8_t q[32];
   float scale;  ///< amax/127 rounded to f16 and widened, or itself where that overflows
@@ -44,16 +43,15 @@ struct TzQ8Block {
   std::int32_t minus_32_second;
 };
 
-/// out[r][n] = sum over k of x[r][k] * w[n][k] (+ bias[n]), for the first `cols` outputs of the
-/// given panels.
+/// out[r][n] = sum over k of x[r][k] * w[n][k] (+ bias[n]), for n < cols.
 struct TzMatmul {
   const std::uint8_t* weights;  ///< first panel, 64-byte aligned
   std::size_t panel_bytes;      ///< from one panel to the next
   std::size_t scales_at;        ///< offset of the scales in a panel
   std::size_t supers_at;        ///< offset of the super-block scales in a panel
   std::size_t k;                ///< quantised types: a multiple of 32 (q8_0) or 256
-  const void* const*
-      x;  ///< one pointer a row: f32[k] for dense weights, TzQ8Block[k/32] for quantised ones
+  /// One pointer a row: TzQ8Block[k/32] for quantised weights, f32[k] for dense ones.
+  const void* const* x;
   std::size_t rows;  ///< 1 .. 8
   float* out;
   std::size_t out_stride;  ///< floats from one row to the next
@@ -70,13 +68,13 @@ typedef void (*TzQuantizeFn)(const float* x, std::size_t blocks, TzQ8Block* out)
 typedef void (*TzNarrowFn)(const float* x, std::size_t n, std::uint16_t* out);
 
 /// Numbered as compute::Activation.
-enum TzActivationKind : std::int32_t {
-  kTzSilu = 0,
-  kTzSiluClamped = 1,
-  kTzSwigluOai = 2,
-  kTzGeluTanh = 3,
-  kTzRelu2 = 4,
-  kTzSitu = 5,
+enum class TzActivationKind : std::int32_t {
+  silu = 0,
+  silu_clamped = 1,
+  swiglu_oai = 2,
+  gelu_tanh = 3,
+  relu2 = 4,
+  situ = 5,
 };
 
 /// out[i] = activation(gate[i], up[i]); `out` may be `up`. relu2 does not read `gate`.

@@ -20,7 +20,11 @@ Status Holder::begin_load(Load load, Outbox& out) {
   if (admitting_.size() + saving_.size() >= options_.loads_max) {
     return fail(ErrorCode::busy, "", "too many loads in progress");
   }
-  if (experts_.size() + gates_.size() >= options_.holdings_max) {
+  const bool is_known =
+      load.row.expert
+          ? experts_.contains({load.row.layer.model, load.row.layer.layer, *load.row.expert})
+          : gates_.contains(load.row.layer);
+  if (!is_known && experts_.size() + gates_.size() >= options_.holdings_max) {
     return fail(ErrorCode::busy, "",
                 "this node already holds " + std::to_string(options_.holdings_max) +
                     " experts and gates, its maximum");
@@ -29,7 +33,8 @@ Status Holder::begin_load(Load load, Outbox& out) {
   std::optional<BlobHash> expected;
   if (!load.source.is_inline) expected = load.source.uri_hash;
   if (load.row.expert) {
-    out.emplace_back(Run{id, work::AdmitExpert{load.source.blob, expected}});
+    out.emplace_back(
+        Run{id, work::AdmitExpert{.blob = load.source.blob, .expected_hash = expected}});
   } else {
     out.emplace_back(Run{id, work::AdmitGate{load.source.blob, expected}});
   }
@@ -54,7 +59,8 @@ void Holder::on_load_admitted(Load load, const work::JobResult& result, Outbox& 
     load.row.gate_d_model = admitted.gate->router.d_model();
     load.row.gate_bytes = admitted.gate->bytes;
   }
-  if (load.source.uri && load.source.uri_hash == load.row.hash) load.row.source_uri = load.source.uri;
+  if (load.source.uri && load.source.uri_hash == load.row.hash)
+    load.row.source_uri = load.source.uri;
   const JobId id = ids_.next();
   out.emplace_back(Store{id, work::SaveHolding{load.row, std::move(load.source.blob)}});
   saving_.emplace(id, std::move(load));
@@ -83,6 +89,7 @@ void Holder::commit_expert(Load& load, Outbox& out) {
     drop_memory(entry);
   }
   entry.row = std::move(load.row);
+  entry.is_checked = true;
   entry.is_reading = false;  // a read of the old bytes finds another hash and is dropped
   load.row = entry.row;
   take_memory(entry, std::move(load.resident));

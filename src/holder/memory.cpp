@@ -32,6 +32,7 @@ void Holder::drop_memory(Entry& entry) {
   --counters_.memory_experts;
   ++counters_.disk_experts;
   entry.resident = nullptr;
+  is_settled_ = false;
 }
 
 void Holder::take_memory(Entry& entry, std::shared_ptr<const compute::ResidentExpert> resident) {
@@ -59,7 +60,8 @@ void Holder::refuse_waiters(const ExpertKey& key, Entry& entry, const Error& err
       continue;
     }
     out.emplace_back(ExpertUnavailable{it->first, key.expert, error});
-    if (const auto lease = leases_.find(it->first); lease != leases_.end()) std::erase(lease->second, key);
+    if (const auto lease = leases_.find(it->first); lease != leases_.end())
+      std::erase(lease->second, key);
     it = entry.leases.erase(it);
   }
 }

@@ -74,7 +74,8 @@ constexpr MethodError kGateLoadErrors[] = {
 
 constexpr Method kMethods[] = {
     {"tenzro_moeExpertLoad", Scope::admin,
-     "Loads one expert from safetensors bytes, given inline or fetched by hash. Until it is done, and "
+     "Loads one expert from safetensors bytes, given inline or fetched by hash. Until it is done, "
+     "and "
      "when it fails, an earlier load of the same expert keeps serving.",
      kExpertLoadParams,
      "The expert's status row: its shape, the bytes that are really resident, its `tier`, the type "
@@ -89,20 +90,33 @@ constexpr Method kMethods[] = {
      R"({"model_id":"qwen3-30b-a3b","layer":0,"uri":"tenzro://blob/03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8"})",
      R"({"model_id":"qwen3-30b-a3b","layer":0,"num_experts":128,"d_model":2048,"approx_bytes":1048576})",
      read_gate_load},
-    {"tenzro_moeExpertUnload", Scope::admin,
-     "Forgets an expert, on both tiers. Not an error where it is absent.", kExpertParams,
-     "The key, and whether anything was `removed`.", {},
+    {"tenzro_moeExpertUnload",
+     Scope::admin,
+     "Forgets an expert, on both tiers. Not an error where it is absent.",
+     kExpertParams,
+     "The key, and whether anything was `removed`.",
+     {},
      R"({"model_id":"qwen3-30b-a3b","layer":0,"expert":7})",
-     R"({"model_id":"qwen3-30b-a3b","layer":0,"expert":7,"removed":true})", read_expert_unload},
-    {"tenzro_moeGateUnload", Scope::admin, "Forgets a gate. Not an error where it is absent.",
-     kGateParams, "The key, and whether anything was `removed`.", {},
+     R"({"model_id":"qwen3-30b-a3b","layer":0,"expert":7,"removed":true})",
+     read_expert_unload},
+    {"tenzro_moeGateUnload",
+     Scope::admin,
+     "Forgets a gate. Not an error where it is absent.",
+     kGateParams,
+     "The key, and whether anything was `removed`.",
+     {},
      R"({"model_id":"qwen3-30b-a3b","layer":0})",
-     R"({"model_id":"qwen3-30b-a3b","layer":0,"removed":true})", read_gate_unload},
-    {"tenzro_moeExpertStatus", Scope::read, "Experts and gates of this node, and its memory.", {},
+     R"({"model_id":"qwen3-30b-a3b","layer":0,"removed":true})",
+     read_gate_unload},
+    {"tenzro_moeExpertStatus",
+     Scope::read,
+     "Experts and gates of this node, and its memory.",
+     {},
      "`experts` and `gates`, rows as of the loads, sorted by model, layer and expert; bytes in use "
      "and the budget; counts by tier; the compute backend; evictions since the start; "
      "`measured_tps`, tokens a second over the last minute.",
-     {}, "{}",
+     {},
+     "{}",
      R"({"experts":[{"model_id":"qwen3-30b-a3b","layer":0,"expert":7,"d_model":2048,"d_ff":768,"approx_bytes":5013504,"tier":"disk","quant":"q8_0","source_uri":"tenzro://blob/03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8","weights":{"gate":{"type":"q8_0","bits":8.5},"up":{"type":"q8_0","bits":8.5},"down":{"type":"q8_0","bits":8.5}}}],"gates":[{"model_id":"qwen3-30b-a3b","layer":0,"num_experts":128,"d_model":2048,"approx_bytes":1048576}],"total_bytes":1048576,"memory_bytes":0,"memory_budget_bytes":8589934592,"memory_experts":0,"disk_experts":1,"compute_backend":"cpu-avx512-vnni","gpu":false,"evicted_to_disk":1,"evicted_dropped":0,"admissions_over_budget":0,"measured_tps":0})",
      read_expert_status},
 };

@@ -33,8 +33,8 @@ constexpr Param kAllowColdParam{
 constexpr Param kProfileParam{"profile", types::kProfile, Need::optional,
                               "Numeric profile. Default: the node's."};
 
-constexpr Param kRouteParams[] = {kModelIdParam, kLayerParam,    kDModelParam,      kHiddenStatesParam,
-                                  kHiddenParam,  kTopKParam,     kTokenIdsParam,    kRouterHiddenParam};
+constexpr Param kRouteParams[] = {kModelIdParam, kLayerParam, kDModelParam,   kHiddenStatesParam,
+                                  kHiddenParam,  kTopKParam,  kTokenIdsParam, kRouterHiddenParam};
 constexpr Param kForwardParams[] = {
     kModelIdParam,
     kLayerParam,
@@ -77,13 +77,14 @@ std::optional<compute::Profile> read_profile(ParamReader& params) {
   return std::nullopt;
 }
 
-CarrierChoice read_carrier(ParamReader& params) {
+std::optional<CarrierChoice> read_carrier(ParamReader& params) {
   const std::optional<std::string> name = params.optional_text("carrier");
-  if (!name || *name == "auto") return CarrierChoice::automatic;
+  if (!name) return std::nullopt;
+  if (*name == "auto") return CarrierChoice::automatic;
   if (*name == "dense") return CarrierChoice::dense;
   if (*name == "q8") return CarrierChoice::q8;
   params.refuse("carrier", "unknown carrier '" + echo(*name) + "': expected auto, dense, or q8");
-  return CarrierChoice::automatic;
+  return std::nullopt;
 }
 
 /// Rows for the router alone; they must have the shape of `hidden`.
@@ -148,7 +149,8 @@ ExecuteCall read_execute(ParamReader& params) {
   call.key = params.expert_key();
   call.d_model = params.positive_u32("d_model");
   if (params.find("token_indices") == nullptr) params.refuse("", "missing token_indices");
-  call.token_indices = params.optional_u32_list("token_indices").value_or(std::vector<std::uint32_t>());
+  call.token_indices =
+      params.optional_u32_list("token_indices").value_or(std::vector<std::uint32_t>());
   call.profile = read_profile(params);
   if (params.failed()) return call;
   call.is_q8 = params.find("hidden_q8") != nullptr;
@@ -212,15 +214,17 @@ constexpr Method kMethods[] = {
      kForwardParams,
      "`model_id`, `layer`, `d_model`, `top_k`, `tokens`; `batches` and `replans` that were needed; "
      "`missing` experts with their tokens (only with allow_partial); successful batches by "
-     "`transports`; `routed` as of tenzro_moeRoute; `outputs`, base64 of f32 rows; the `carrier` and "
+     "`transports`; `routed` as of tenzro_moeRoute; `outputs`, base64 of f32 rows; the `carrier` "
+     "and "
      "`profile` that were used.",
      kForwardErrors,
      R"({"model_id":"qwen3-30b-a3b","layer":0,"d_model":2,"hidden":[1,-2],"top_k":1,"allow_cold":true})",
      R"({"model_id":"qwen3-30b-a3b","layer":0,"d_model":2,"top_k":1,"tokens":1,"batches":1,"replans":0,"missing":[{"layer":0,"expert":9,"tokens":[0]}],"transports":{"local":1,"iroh":0,"http":0},"routed":[{"token_index":0,"slots":[{"layer":0,"expert":7,"weight":1}]}],"outputs":"AACAPwAAAMA=","carrier":"dense","profile":"exact"})",
      read_forward_call},
-    {"tenzro_moeExecute", Scope::execute,
-     "Runs rows through one expert that this node holds.", kExecuteParams,
-     "`model_id`, `layer`, `expert`, `token_indices` and `d_model` as asked; `outputs`, base64 of f32 "
+    {"tenzro_moeExecute", Scope::execute, "Runs rows through one expert that this node holds.",
+     kExecuteParams,
+     "`model_id`, `layer`, `expert`, `token_indices` and `d_model` as asked; `outputs`, base64 of "
+     "f32 "
      "rows in the order of the request; `receipt`, where the node signs.",
      kExecuteErrors,
      R"({"model_id":"qwen3-30b-a3b","layer":0,"expert":7,"d_model":2,"token_indices":[0],"hidden_states":"AACAPwAAAMA="})",

@@ -10,8 +10,8 @@ const JsonNode* find_member(const JsonNode& object, std::string_view key) {
 }
 
 std::optional<std::string_view> NumberTokens::next() {
-  constexpr std::string_view kBetween = " \t\r\n,[]";
-  const auto is_between = [&](char c) { return kBetween.find(c) != std::string_view::npos; };
+  // No character of a number is below '+' or at '[' and ']', and no other stands between them.
+  const auto is_between = [](char c) { return c < '+' || c == ',' || c == '[' || c == ']'; };
   std::size_t begin = 0;
   while (begin < rest_.size() && is_between(rest_[begin])) ++begin;
   std::size_t end = begin;

@@ -44,6 +44,9 @@ struct JsonNode {
   }
 };
 
+/// Limits count values; this makes them bytes.
+static_assert(sizeof(JsonNode) <= 64);
+
 /// The child nodes of a node, in the order of the text. Requires that the node stands in its
 /// document.
 class JsonChildren {

@@ -1,5 +1,6 @@
 #include "json_text.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 
@@ -9,6 +10,8 @@ namespace tenzro::rpc {
 namespace {
 
 constexpr std::size_t kBlock = 64;
+/// Most strings are names and end within this many bytes; only then are blocks worth their start.
+constexpr std::size_t kShort = 16;
 
 /// Neither a quote, nor a backslash, nor a control character, nor part of a multi-byte sequence.
 constexpr bool is_plain(char c) {
@@ -21,16 +24,18 @@ bool is_plain_block(const char* text) {
   std::uint8_t odd = 0;
   for (std::size_t i = 0; i < kBlock; ++i) {
     const auto byte = static_cast<std::uint8_t>(text[i]);
-    odd = static_cast<std::uint8_t>(odd | static_cast<std::uint8_t>(byte < 0x20) |
-                                    static_cast<std::uint8_t>(byte > 0x7F) |
-                                    static_cast<std::uint8_t>(byte == '"') |
-                                    static_cast<std::uint8_t>(byte == '\\'));
+    odd = static_cast<std::uint8_t>(
+        odd | static_cast<std::uint8_t>(byte < 0x20) | static_cast<std::uint8_t>(byte > 0x7F) |
+        static_cast<std::uint8_t>(byte == '"') | static_cast<std::uint8_t>(byte == '\\'));
   }
   return odd == 0;
 }
 
 /// Index of the first character from `from` that is not plain, or the size.
 std::size_t skip_plain(std::string_view text, std::size_t from) {
+  const std::size_t near = std::min(text.size(), from + kShort);
+  while (from < near && is_plain(text[from])) ++from;
+  if (from < near) return from;
   while (text.size() - from >= kBlock && is_plain_block(text.data() + from)) from += kBlock;
   while (from < text.size() && is_plain(text[from])) ++from;
   return from;

@@ -3,8 +3,8 @@
 /// Writes JSON text whose large parts are tensors.
 ///
 /// Text is gathered in pieces; a tensor is only remembered, and encoded once, straight into the
-/// final buffer, when all sizes are known. Commas are put by the writer; that brackets pair and that
-/// members stand in objects is the caller's to keep.
+/// final buffer, when all sizes are known. Commas are put by the writer; that brackets pair and
+/// that members stand in objects is the caller's to keep.
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -35,12 +35,17 @@ class JsonWriter {
 
   /// Quoted and escaped; broken UTF-8 becomes U+FFFD.
   void value(std::string_view text);
+
   void value(std::same_as<bool> auto flag) { raw(flag ? "true" : "false"); }
+
   void value(UnsignedNumber auto number) { integer(number); }
+
   /// The shortest text that reads back as the same value; null where it is not finite.
   void value(float number);
   void value(double number);
+
   void null() { raw("null"); }
+
   /// A complete JSON value.
   void raw(std::string_view json);
   /// A string of the bytes' base64.

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// One method: its name, who may call it, its parameters with their types, its help, an example, and
-/// the function that reads its parameters.
+/// One method: its name, who may call it, its parameters with their types, its help, an example,
+/// and the function that reads its parameters.
 ///
 /// The parser reads only parameters that are declared here (ParamReader asserts it), and
 /// proto/openrpc.json and docs/rpc.md are made from the same values, so the three cannot disagree.
@@ -58,19 +58,16 @@ struct Method {
 };
 
 namespace types {
-inline constexpr ParamType kModelId{"string",
-                                    R"({"type":"string","minLength":1,"maxLength":256})"};
+inline constexpr ParamType kModelId{"string", R"({"type":"string","minLength":1,"maxLength":256})"};
 inline constexpr ParamType kText{"string", R"({"type":"string"})"};
 inline constexpr ParamType kFlag{"bool", R"({"type":"boolean"})"};
 inline constexpr ParamType kU32{"u32", R"({"type":"integer","minimum":0,"maximum":4294967295})"};
-inline constexpr ParamType kPositiveU32{
-    "u32", R"({"type":"integer","minimum":1,"maximum":4294967295})"};
+inline constexpr ParamType kPositiveU32{"u32",
+                                        R"({"type":"integer","minimum":1,"maximum":4294967295})"};
 inline constexpr ParamType kU32List{
-    "u32[]",
-    R"({"type":"array","items":{"type":"integer","minimum":0,"maximum":4294967295}})"};
+    "u32[]", R"({"type":"array","items":{"type":"integer","minimum":0,"maximum":4294967295}})"};
 inline constexpr ParamType kI64List{"i64[]", R"({"type":"array","items":{"type":"integer"}})"};
-inline constexpr ParamType kNumberList{"number[]",
-                                       R"({"type":"array","items":{"type":"number"}})"};
+inline constexpr ParamType kNumberList{"number[]", R"({"type":"array","items":{"type":"number"}})"};
 inline constexpr ParamType kBase64{"base64", R"({"type":"string","contentEncoding":"base64"})"};
 inline constexpr ParamType kProfile{"string", R"({"type":"string","enum":["exact","fast"]})"};
 inline constexpr ParamType kBlobUri{"URI", R"({"type":"string","pattern":"^tenzro://"})"};

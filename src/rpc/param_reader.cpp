@@ -184,8 +184,7 @@ std::optional<std::vector<T>> ParamReader::optional_list(std::string_view name, 
 }
 
 std::optional<std::vector<std::uint32_t>> ParamReader::optional_u32_list(std::string_view name) {
-  return optional_list<std::uint32_t>(name,
-                                      [](std::string_view token) { return to_u32(token); });
+  return optional_list<std::uint32_t>(name, [](std::string_view token) { return to_u32(token); });
 }
 
 std::optional<std::vector<std::int64_t>> ParamReader::optional_i64_list(std::string_view name) {

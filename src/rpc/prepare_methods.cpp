@@ -31,7 +31,8 @@ constexpr Param kPrepareParams[] = {
      {"string or object",
       R"({"oneOf":[{"type":"string","enum":["q4_k_m","q8_0","q4_k","q6_k"]},{"type":"object","properties":{"gate":{"type":"string","enum":["q8_0","q4_k","q6_k"]},"up":{"type":"string","enum":["q8_0","q4_k","q6_k"]},"down":{"type":"string","enum":["q8_0","q4_k","q6_k"]}}}]})"},
      Need::optional,
-     "A preset (`q4_k_m`: gate and up Q4_K, down Q6_K; or one type for all), or a type a projection; "
+     "A preset (`q4_k_m`: gate and up Q4_K, down Q6_K; or one type for all), or a type a "
+     "projection; "
      "a projection left out stays dense. Default: all dense."},
     {"strict", types::kFlag, Need::optional,
      "Refuse where a projection's width does not suit its type, instead of taking Q8_0. Default "
@@ -39,10 +40,11 @@ constexpr Param kPrepareParams[] = {
     {"dense",
      {"string", R"({"type":"string","enum":["f32"]})"},
      Need::optional,
-     "`f32`: FP8, FP4 and int4 sources that stay dense become F32. Default: BF16."},
+     "What sources other than F32, F16 and BF16 become where they stay dense: F32 instead of BF16. "
+     "This version prepares none of those sources, so it changes nothing yet."},
     {"source", types::kText, Need::optional,
-     "Where the checkpoint is: a directory, a file, `file://` of either, or an https base. Default: "
-     "the catalogue's."}};
+     "Where the checkpoint is, on the node's machine: a directory, a `.safetensors` file, or "
+     "`file://` of either. Needed: nothing is fetched from a hub yet."}};
 
 // ---- readers
 
@@ -184,8 +186,13 @@ constexpr Method kMethods[] = {
      kJobErrors, R"({"job_id":"2f9b6a0e-8c1d-4a57-9d52-6b1f0c3e7a44"})",
      R"({"job_id":"2f9b6a0e-8c1d-4a57-9d52-6b1f0c3e7a44","model_id":"qwen3-30b-a3b","layer":0,"state":"completed","error":null,"total_experts":1,"completed_experts":1,"experts":[{"expert":0,"uri":"tenzro://blob/03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8","bytes":2949120,"quant":"q4_k","weights":{"gate":{"type":"q4_k","bits":4.5},"up":{"type":"q4_k","bits":4.5},"down":{"type":"q6_k","bits":6.5625}}}],"gate":{"uri":"tenzro://blob/03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8","bytes":524368}})",
      read_prepare_status},
-    {"tenzro_moePrepareList", Scope::read, "The jobs that this node remembers.", {},
-     "`jobs`, each as of tenzro_moePrepareStatus, and their `count`.", {}, "{}",
+    {"tenzro_moePrepareList",
+     Scope::read,
+     "The jobs that this node remembers.",
+     {},
+     "`jobs`, each as of tenzro_moePrepareStatus, and their `count`.",
+     {},
+     "{}",
      R"({"jobs":[{"job_id":"2f9b6a0e-8c1d-4a57-9d52-6b1f0c3e7a44","model_id":"qwen3-30b-a3b","layer":0,"state":"running","error":null,"total_experts":128,"completed_experts":0,"experts":[],"gate":null}],"count":1})",
      read_prepare_list},
     {"tenzro_moePrepareCancel", Scope::admin,

@@ -23,8 +23,7 @@ std::int64_t decimal_magnitude(std::string_view token) {
   if (e != std::string_view::npos) {
     std::string_view digits = token.substr(e + 1);
     if (digits.starts_with('+')) digits.remove_prefix(1);
-    const auto result =
-        std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
+    const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
     constexpr std::int64_t kFar = std::int64_t{1} << 40U;  // beyond any length of digits
     if (result.ec != std::errc()) exponent = digits.starts_with('-') ? -kFar : kFar;
   }

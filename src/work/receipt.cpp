@@ -14,7 +14,8 @@ Result<SignedReceipt> sign_receipt(const SignReceipt& job, const JobContext& con
       .carrier_kind = job.is_q8 ? receipts::CarrierKind::q8_0 : receipts::CarrierKind::dense,
       .carrier = job.carrier.bytes(),
       .d_model = job.d_model};
-  const receipts::Receipt receipt = make_receipt(context.identity, execution, job.outputs.as<float>());
+  const receipts::Receipt receipt =
+      make_receipt(context.identity, execution, job.outputs.as<float>());
   return SignedReceipt{receipts::receipt_to_json(receipt)};
 }
 

@@ -1,5 +1,9 @@
 // What a hostile or broken client gets from the real process, and that the node serves on
 // afterwards.
+#include <fstream>
+#include <set>
+#include <sstream>
+
 #include <gtest/gtest.h>
 
 #include "support/daemon_process.hpp"
@@ -106,6 +110,21 @@ TEST_F(HostileHttp, PagesAnswerAndUnknownBlobsAreNotFound) {
   EXPECT_NE(metrics.body.find("tenzro_resident_bytes"), std::string::npos);
   EXPECT_EQ(client_.send("GET", "/blob/" + std::string(64, 'a'), {}, "").status, 404);
   EXPECT_EQ(client_.send("GET", "/blob/../identity.key", {}, "").status, 404);
+}
+
+TEST_F(HostileHttp, MetricsPageAndItsDocumentNameTheSameMetrics) {
+  EXPECT_EQ(client_.send("GET", "/nowhere", {}, "").status, 404);  // so that refusals are counted
+  std::set<std::string> served;
+  std::istringstream page(client_.send("GET", "/metrics", {}, "").body);
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("# TYPE ")) served.insert(line.substr(7, line.find(' ', 7) - 7));
+  }
+  std::set<std::string> documented;
+  std::ifstream document(TENZRO_DOCS "/metrics.md");
+  for (std::string line; std::getline(document, line);) {
+    if (line.starts_with("| tenzro_")) documented.insert(line.substr(2, line.find(' ', 2) - 2));
+  }
+  EXPECT_EQ(served, documented);
 }
 
 TEST_F(HostileHttp, UploadedBlobComesBackWholeAndInRanges) {

@@ -11,6 +11,7 @@
 #include "kernels/cases.hpp"
 #include "kernels/cpu/backend/kernel_table.hpp"
 #include "kernels/cpu/backend/packed_matrix.hpp"
+#include "kernels/cpu/backend/weight_memory.hpp"
 #include "support/reference_ffn.hpp"
 
 namespace tenzro::kernels {
@@ -29,11 +30,17 @@ const MatmulKernel& scalar_of(WeightType type) {
   return matmul_kernels().front();
 }
 
-PackedMatrix pack(const compute::MatrixView& view, std::span<const float> bias) {
+struct Packed : PackedMatrix {
+  WeightMemory memory;
+};
+
+Packed pack(const compute::MatrixView& view, std::span<const float> bias) {
   compute::SerialExecutor serial;
-  auto packed = pack_matrix(view, bias, serial);
-  EXPECT_TRUE(packed.has_value());
-  return std::move(*packed);
+  EXPECT_TRUE(check_matrix(view, "matrix").has_value());
+  WeightMemory memory(packed_bytes(view));
+  Packed packed{pack_matrix(view, bias, memory.data(), serial), {}};
+  packed.memory = std::move(memory);
+  return packed;
 }
 
 /// Rows of activations in the form that the matrix's kernels read.
@@ -103,7 +110,7 @@ TEST_P(MatmulLine, HasTheBitsOfTheScalarLineForEveryTileAndTail) {
     for (const std::uint32_t outputs : {1U, 15U, 16U, 17U, 31U, 32U, 48U, 70U, 80U, 100U}) {
       const auto owned = make_matrix(kernel.type, outputs, cols, prng);
       const auto bias = testing::make_row(testing::RowKind::normal, outputs, prng);
-      const PackedMatrix matrix = pack(
+      const Packed matrix = pack(
           owned.view, outputs % 2 == 0 ? std::span<const float>(bias) : std::span<const float>());
       for (std::size_t rows = 1; rows <= 8; ++rows) {
         const Rows input = make_input(testing::make_rows(rows, cols, prng), cols, kernel.type);
@@ -122,7 +129,7 @@ TEST_P(MatmulLine, GivesARowTheSameBitsInEveryPlaceOfATile) {
   constexpr std::uint32_t kCols = 512;
   constexpr std::uint32_t kOutputs = 40;
   const auto owned = make_matrix(kernel.type, kOutputs, kCols, prng);
-  const PackedMatrix matrix = pack(owned.view, {});
+  const Packed matrix = pack(owned.view, {});
   for (const testing::RowKind kind : testing::kRowKinds) {
     const Rows input = make_input(testing::make_row(kind, kCols, prng), kCols, kernel.type);
     const Rows others = make_input(testing::make_rows(8, kCols, prng), kCols, kernel.type);
@@ -144,7 +151,7 @@ TEST_P(MatmulLine, LetsANonFiniteActivationReachEveryOutputOfItsRowAndNoOther) {
   constexpr std::uint32_t kCols = 256;
   constexpr std::uint32_t kOutputs = 16;
   const auto owned = make_matrix(kernel.type, kOutputs, kCols, prng);
-  const PackedMatrix matrix = pack(owned.view, {});
+  const Packed matrix = pack(owned.view, {});
   for (const float bad : {INFINITY, -INFINITY, NAN}) {
     auto values = testing::make_normal_rows(3, kCols, prng);
     values[kCols + 100] = bad;
@@ -188,7 +195,7 @@ TEST(FastKernels, DotStaysWithinTheRoundingOfItsAccumulator) {
     if (!kernel.is_available()) continue;
     for (const std::uint32_t cols : {1U, 2U, 33U, 512U}) {
       const auto owned = make_matrix(kernel.type, 70, cols, prng);
-      const PackedMatrix matrix = pack(owned.view, {});
+      const Packed matrix = pack(owned.view, {});
       for (std::size_t rows = 1; rows <= 8; ++rows) {
         const std::size_t stride = cols + cols % 2;
         const auto x = testing::make_normal_rows(rows, cols, prng);
@@ -249,7 +256,7 @@ TEST_P(ScalarMatmul, StaysWithinTheRoundingOfItsAccumulatorOfADoubleSum) {
   constexpr std::uint32_t kCols = 2048;
   constexpr std::uint32_t kOutputs = 24;
   const auto owned = make_matrix(type, kOutputs, kCols, prng);
-  const PackedMatrix matrix = pack(owned.view, {});
+  const Packed matrix = pack(owned.view, {});
   const auto values = testing::make_normal_rows(4, kCols, prng);
   const Rows input = make_input(values, kCols, type);
   const auto out = run(scalar_of(type), matrix, input.pointers);

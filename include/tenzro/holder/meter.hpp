@@ -2,8 +2,9 @@
 /// \file
 /// Throughput of a host over the last minute, in one-second buckets.
 ///
-/// `rate` = tokens counted in the last 60 s, divided by 60, rounded down. Read live: an idle minute is 0.
-/// A token is one (token, expert) pair. Cost: O(1) to count, O(60) to read. Thread: owner's only. Pure.
+/// `rate` = tokens counted in the last 60 s, divided by 60, rounded down. Read live: an idle minute
+/// is 0. A token is one (token, expert) pair. Cost: O(1) to count, O(60) to read. Thread: owner's
+/// only. Pure.
 #include <array>
 #include <cstdint>
 

@@ -15,8 +15,8 @@
 ///    caller has its scope (-32001), the parameters are right (-32602).
 ///  - `params`: object, [] or [{…}]; null = absent; anything else -32602. Unknown members are
 ///    ignored.
-///  - A tensor is decoded once, straight from the body into its BufferRef, and encoded once, straight
-///    into the reply.
+///  - A tensor is decoded once, straight from the body into its BufferRef, and encoded once,
+///    straight into the reply.
 /// Limits: see ParseOptions; a body is at most 2 GiB. Nothing a client sends aborts the process or
 /// yields -32603.
 #include <cstddef>
@@ -46,8 +46,8 @@ inline constexpr Scopes kAllScopes{.read = true, .execute = true, .admin = true}
 struct ParseOptions {
   std::size_t batch_max = 100;
   std::size_t depth_max = 64;
-  /// JSON values of one body; the numbers of a `hidden` array do not count. Bounds the memory of the
-  /// parsed form: 64 bytes a value.
+  /// JSON values of one body; the numbers of a `hidden` array do not count. Bounds the memory of
+  /// the parsed form: 64 bytes a value.
   std::size_t values_max = 1'000'000;
   Base64Kernels base64 = scalar_base64_kernels();
   /// Calls that need a scope missing here become -32001 errors.

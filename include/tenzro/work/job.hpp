@@ -32,6 +32,9 @@ namespace tenzro::work {
 /// Parse, check, hash and upload an expert blob.
 struct AdmitExpert {
   BufferRef blob;
+  /// The bytes were checked against `expected_hash` before, in this life of the process: it is
+  /// taken as it is.
+  bool is_checked = false;
   /// Where present the blob's BLAKE3 must equal it, else the job fails with code io ("hash
   /// mismatch").
   std::optional<BlobHash> expected_hash;
@@ -87,6 +90,8 @@ struct GateResult {
   /// [tokens, expert_width] f32: `hidden` itself where the layer is not latent. Empty unless asked
   /// for.
   BufferRef expert_input;
+  /// Whether the Q8_0 carrier can hold `hidden` and `expert_input`; false unless asked for.
+  bool can_be_q8 = false;
 };
 
 /// Run experts over rows of one input. Fails (runtime) where an output is not finite.
@@ -253,6 +258,8 @@ struct PublishBlob {
 /// A whole blob, or `not_found`.
 struct ReadBlob {
   BlobHash hash{};
+  /// A larger blob is refused before it is read (infrastructure); 0: the store's own limit.
+  std::uint64_t bytes_max = 0;
 };
 
 /// Moves a blob that failed its check out of the way and forgets it.

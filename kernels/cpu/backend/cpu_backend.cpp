@@ -59,17 +59,9 @@ Result<std::shared_ptr<const compute::ResidentExpert>> CpuBackend::upload_expert
 
 Result<std::shared_ptr<const compute::ResidentMatrix>> CpuBackend::upload_matrix(
     const compute::MatrixView& matrix, std::span<const float> bias, compute::Executor& executor) {
-  if (auto checked = check_matrix(matrix, "matrix"); !checked) return fail(checked.error());
-  if (!bias.empty() && bias.size() != matrix.rows) {
-    return fail(
-        ErrorCode::runtime, "bias",
-        std::to_string(bias.size()) + " values for " + std::to_string(matrix.rows) + " outputs");
-  }
-  auto packed = pack_matrix(matrix, bias, executor);
+  auto packed = pack_router(matrix, bias, executor);
   if (!packed) return fail(packed.error());
-  auto router = std::make_shared<PackedRouter>();
-  router->matrix = std::move(*packed);
-  return std::shared_ptr<const compute::ResidentMatrix>(std::move(router));
+  return std::shared_ptr<const compute::ResidentMatrix>(std::move(*packed));
 }
 
 Status CpuBackend::run_experts(const compute::ExpertsJob& job, compute::Executor& executor) {

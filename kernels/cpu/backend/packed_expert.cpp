@@ -24,6 +24,10 @@ Status check_shape(const compute::MatrixView& matrix, const compute::ExpertView&
                   std::to_string(expert.d_ff()));
 }
 
+tl::unexpected<Error> no_memory(std::size_t bytes) {
+  return fail(ErrorCode::no_space, "weights", "no memory for " + std::to_string(bytes) + " bytes");
+}
+
 }  // namespace
 
 std::size_t PackedExpert::bytes() const {
@@ -55,17 +59,26 @@ Result<std::shared_ptr<const PackedExpert>> pack_expert(const compute::ExpertVie
   if (auto checked = check_expert(expert); !checked) return fail(checked.error());
   auto packed = std::make_shared<PackedExpert>();
   packed->spec = expert.spec;
-  if (expert.gate) {
-    auto gate = pack_matrix(*expert.gate, expert.gate_bias, executor);
-    if (!gate) return fail(gate.error());
-    packed->gate = std::move(*gate);
-  }
-  auto up = pack_matrix(expert.up, expert.up_bias, executor);
-  if (!up) return fail(up.error());
-  packed->up = std::move(*up);
-  auto down = pack_matrix(expert.down, expert.down_bias, executor);
-  if (!down) return fail(down.error());
-  packed->down = std::move(*down);
+  const std::size_t gate_bytes = expert.gate ? packed_bytes(*expert.gate) : 0;
+  const std::size_t up_bytes = packed_bytes(expert.up);
+  packed->memory = WeightMemory(gate_bytes + up_bytes + packed_bytes(expert.down));
+  std::uint8_t* to = packed->memory.data();
+  if (to == nullptr) return no_memory(packed->memory.size());
+  if (expert.gate) packed->gate = pack_matrix(*expert.gate, expert.gate_bias, to, executor);
+  packed->up = pack_matrix(expert.up, expert.up_bias, to + gate_bytes, executor);
+  packed->down = pack_matrix(expert.down, expert.down_bias, to + gate_bytes + up_bytes, executor);
+  return packed;
+}
+
+Result<std::shared_ptr<const PackedRouter>> pack_router(const compute::MatrixView& matrix,
+                                                        std::span<const float> bias,
+                                                        compute::Executor& executor) {
+  if (auto checked = check_projection(matrix, bias, "matrix"); !checked)
+    return fail(checked.error());
+  auto packed = std::make_shared<PackedRouter>();
+  packed->memory = WeightMemory(packed_bytes(matrix));
+  if (packed->memory.data() == nullptr) return no_memory(packed->memory.size());
+  packed->matrix = pack_matrix(matrix, bias, packed->memory.data(), executor);
   return packed;
 }
 

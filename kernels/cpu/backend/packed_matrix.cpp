@@ -14,7 +14,6 @@ namespace tenzro::kernels {
 namespace {
 
 constexpr std::size_t kCacheLine = 64;
-constexpr std::size_t kHugePage = std::size_t{2} << 20U;
 
 std::size_t rounded_up(std::size_t value, std::size_t step) {
   return (value + step - 1) / step * step;
@@ -55,26 +54,6 @@ PanelLayout panel_layout(tensor::WeightType type, std::size_t cols) {
   return layout;
 }
 
-void AlignedBytes::Free::operator()(std::uint8_t* bytes) const {
-  std::free(bytes);
-}
-
-AlignedBytes AlignedBytes::zeroed(std::size_t size) {
-  // A matrix is read from end to end; with 4 KiB pages the page walks cost more than a tenth of the
-  // bandwidth.
-  const bool huge = size >= kHugePage;
-  const std::size_t alignment = huge ? kHugePage : kCacheLine;
-  AlignedBytes bytes;
-  void* memory =
-      std::aligned_alloc(alignment, rounded_up(std::max<std::size_t>(size, 1), alignment));
-  if (memory == nullptr) return bytes;
-  if (huge) madvise(memory, rounded_up(size, alignment), MADV_HUGEPAGE);
-  std::memset(memory, 0, size);
-  bytes.data_.reset(static_cast<std::uint8_t*>(memory));
-  bytes.size_ = size;
-  return bytes;
-}
-
 Status check_matrix(const compute::MatrixView& matrix, std::string_view name) {
   const std::string where(name);
   if (matrix.rows == 0 || matrix.cols == 0)
@@ -94,28 +73,26 @@ Status check_matrix(const compute::MatrixView& matrix, std::string_view name) {
   return {};
 }
 
-Result<PackedMatrix> pack_matrix(const compute::MatrixView& matrix, std::span<const float> bias,
-                                 compute::Executor& executor) {
-  TENZRO_ASSERT(bias.empty() || bias.size() == matrix.rows);
+std::size_t packed_bytes(const compute::MatrixView& matrix) {
   const std::size_t panels = (matrix.rows + kPanelOutputs - 1) / kPanelOutputs;
+  return panels * panel_layout(matrix.type, matrix.cols).bytes;
+}
+
+PackedMatrix pack_matrix(const compute::MatrixView& matrix, std::span<const float> bias,
+                         std::uint8_t* to, compute::Executor& executor) {
+  TENZRO_ASSERT(bias.empty() || bias.size() == matrix.rows);
+  const PanelLayout layout = panel_layout(matrix.type, matrix.cols);
+  const std::size_t panels = packed_bytes(matrix) / layout.bytes;
+  executor.parallel_for(panels, [&](std::size_t panel) {
+    pack_panel(matrix, panel, layout, to + panel * layout.bytes);
+  });
   PackedMatrix packed{.type = matrix.type,
                       .rows = matrix.rows,
                       .cols = matrix.cols,
-                      .layout = panel_layout(matrix.type, matrix.cols),
-                      .panels = {},
-                      .bias = {}};
-  packed.panels = AlignedBytes::zeroed(panels * packed.layout.bytes);
-  if (packed.panels.data() == nullptr) {
-    return fail(ErrorCode::no_space, "weights",
-                "no memory for " + std::to_string(panels * packed.layout.bytes) + " bytes");
-  }
-  if (!bias.empty()) {
-    packed.bias.assign(bias.begin(), bias.end());
-    packed.bias.resize(panels * kPanelOutputs, 0.0F);
-  }
-  executor.parallel_for(panels, [&](std::size_t panel) {
-    pack_panel(matrix, panel, packed.layout, packed.panels.data() + panel * packed.layout.bytes);
-  });
+                      .layout = layout,
+                      .panels = {to, panels * layout.bytes},
+                      .bias = {bias.begin(), bias.end()}};
+  if (!bias.empty()) packed.bias.resize(panels * kPanelOutputs, 0.0F);
   return packed;
 }
 

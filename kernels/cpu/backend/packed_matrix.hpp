@@ -3,7 +3,6 @@
 /// A weight matrix in the kernels' resident layout (kernels/cpu/abi.hpp), immutable once packed.
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -24,33 +23,13 @@ struct PanelLayout {
 
 [[nodiscard]] PanelLayout panel_layout(tensor::WeightType type, std::size_t cols);
 
-/// Zero bytes at first, 64-byte aligned; large ones on huge pages where the system has them.
-class AlignedBytes {
- public:
-  AlignedBytes() = default;
-  /// Empty where there is no memory.
-  [[nodiscard]] static AlignedBytes zeroed(std::size_t size);
-
-  [[nodiscard]] std::uint8_t* data() const { return data_.get(); }
-
-  [[nodiscard]] std::size_t size() const { return size_; }
-
- private:
-  struct Free {
-    void operator()(std::uint8_t* bytes) const;
-  };
-
-  std::unique_ptr<std::uint8_t, Free> data_;
-  std::size_t size_ = 0;
-};
-
 struct PackedMatrix {
   tensor::WeightType type = tensor::WeightType::f32;
   std::size_t rows = 0;  ///< outputs
   std::size_t cols = 0;  ///< K
   PanelLayout layout;
-  AlignedBytes panels;
-  std::vector<float> bias;  ///< empty, or padded to whole panels
+  std::span<const std::uint8_t> panels;  ///< in its owner's WeightMemory
+  std::vector<float> bias;               ///< empty, or padded to whole panels
 
   [[nodiscard]] std::size_t bytes() const { return panels.size() + bias.size() * sizeof(float); }
 };
@@ -59,10 +38,14 @@ struct PackedMatrix {
 /// runtime.
 [[nodiscard]] Status check_matrix(const compute::MatrixView& matrix, std::string_view name);
 
-/// Requires check_matrix. `bias` is empty or has one value an output. Error: no_space.
-[[nodiscard]] Result<PackedMatrix> pack_matrix(const compute::MatrixView& matrix,
-                                               std::span<const float> bias,
-                                               compute::Executor& executor);
+/// Bytes of all panels, a multiple of 64. Requires check_matrix.
+[[nodiscard]] std::size_t packed_bytes(const compute::MatrixView& matrix);
+
+/// Packs into the first packed_bytes(matrix) bytes of `to`, which are zero and 64-byte aligned.
+/// Requires check_matrix; `bias` is empty or has one value an output.
+[[nodiscard]] PackedMatrix pack_matrix(const compute::MatrixView& matrix,
+                                       std::span<const float> bias, std::uint8_t* to,
+                                       compute::Executor& executor);
 
 /// Writes one panel. `out` holds layout.bytes zero bytes. Requires check_matrix.
 void pack_panel(const compute::MatrixView& matrix, std::size_t panel, const PanelLayout& layout,

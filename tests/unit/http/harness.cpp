@@ -97,14 +97,13 @@ bool TestServer::wait_drained() {
 void TestServer::on_rpc(RequestRef id, BufferRef body, const Caller& caller) {
   const std::string text(body.text());
   push({.kind = Event::Kind::rpc, .id = id, .text = text, .caller = caller});
-  if (text == "hold") return;
-  if (text == "notify") {
-    server_->reply(id, {.status = 204, .content_type = "", .body = {}, .headers = {}});
-    return;
-  }
-  server_->reply(
-      id,
-      {.status = 200, .content_type = "application/json", .body = std::move(body), .headers = {}});
+  const std::string chosen = answer ? answer(text) : (text == "hold" ? "" : text);
+  if (chosen.empty() && (answer || text == "hold")) return;
+  const bool is_silent = chosen == "notify";
+  server_->reply(id, {.status = is_silent ? 204 : 200,
+                      .content_type = is_silent ? "" : "application/json",
+                      .body = is_silent ? BufferRef{} : BufferRef::copy_of(chosen),
+                      .headers = {}});
 }
 
 void TestServer::on_page(RequestRef id, Page page) {
@@ -124,7 +123,8 @@ void TestServer::on_blob(RequestRef id, const BlobHash&, const Caller& caller) {
   }
 }
 
-void TestServer::on_blob_piece_wanted(RequestRef id, std::uint64_t offset, std::size_t size) {
+void TestServer::on_blob_piece_wanted(RequestRef id, const BlobHash& /*hash*/, std::uint64_t offset,
+                                      std::size_t size) {
   push({.kind = Event::Kind::piece_wanted, .id = id, .offset = offset, .size = size});
   server_->send_piece(id, BufferRef::copy_of(std::string_view(*blob).substr(
                               static_cast<std::size_t>(offset), size)));

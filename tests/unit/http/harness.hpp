@@ -45,6 +45,8 @@ class TestServer final : public Handler {
 
   /// What `GET /blob/<any hash>` serves; nothing: 404. Set before any request.
   std::optional<std::string> blob;
+  /// The answer to a JSON-RPC body; an empty one holds it. Set before any request.
+  std::function<std::string(std::string_view body)> answer;
   /// Pieces are asked for and uploads answered 201 without the test's help.
   bool takes_uploads = true;
 
@@ -64,7 +66,8 @@ class TestServer final : public Handler {
   void on_rpc(RequestRef id, BufferRef body, const Caller& caller) override;
   void on_page(RequestRef id, Page page) override;
   void on_blob(RequestRef id, const BlobHash& hash, const Caller& caller) override;
-  void on_blob_piece_wanted(RequestRef id, std::uint64_t offset, std::size_t size) override;
+  void on_blob_piece_wanted(RequestRef id, const BlobHash& hash, std::uint64_t offset,
+                            std::size_t size) override;
   void on_put_begun(RequestRef id, std::optional<std::uint64_t> size) override;
   void on_put_piece(RequestRef id, BufferRef piece) override;
   void on_put_ended(RequestRef id) override;

@@ -1,0 +1,204 @@
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.hpp"
+#include "format.hpp"
+#include "table.hpp"
+
+namespace tenzro::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kPollInterval{500};
+
+struct PrepareFlags {
+  std::string model;
+  std::uint32_t layer = 0;
+  std::vector<std::uint32_t> experts;
+  bool no_gate = false;
+  std::string quant;
+  std::string quant_json;
+  std::string dense;
+  bool strict = false;
+  std::string source;
+  bool follow = false;
+};
+
+/// A path is the node's to open, from wherever it runs: it goes out absolute.
+std::string source_of(const std::string& source) {
+  if (source.find("://") != std::string::npos) return source;
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(source, error);
+  return error ? source : absolute.lexically_normal().string();
+}
+
+Outcome<Request> prepare_request(const PrepareFlags& flags) {
+  Request request{.method = "tenzro_moePrepareExperts",
+                  .params = {{"model_id", flags.model}, {"layer", flags.layer}}};
+  Json& params = request.params;
+  if (!flags.experts.empty()) params["experts"] = flags.experts;
+  if (flags.no_gate) params["include_gate"] = false;
+  if (!flags.quant.empty()) params["quant"] = flags.quant;
+  if (!flags.quant_json.empty()) {
+    Json quant = Json::parse(flags.quant_json, nullptr, false);
+    if (!quant.is_object()) {
+      return failure(ExitCode::usage,
+                     R"(--quant-json: not a JSON object like {"up":"q4_k","down":"q6_k"})");
+    }
+    params["quant"] = std::move(quant);
+  }
+  if (!flags.dense.empty()) params["dense"] = flags.dense;
+  if (flags.strict) params["strict"] = true;
+  if (!flags.source.empty()) params["source"] = source_of(flags.source);
+  return request;
+}
+
+std::string show_started(const Json& result) {
+  return "job " + text(result, "job_id") + ": " + text(result, "total_experts") + " experts of " +
+         text(result, "model_id") + " layer " + text(result, "layer") + "\n";
+}
+
+std::string progress_text(const Json& job) {
+  return text(job, "completed_experts") + " of " + text(job, "total_experts") + " experts";
+}
+
+std::string blob_size(const Json& blob) {
+  const std::optional<std::uint64_t> bytes = number(blob, "bytes");
+  return bytes ? bytes_text(*bytes) : "-";
+}
+
+std::string show_job(const Json& job) {
+  Facts facts;
+  facts.add("model", text(job, "model_id") + " layer " + text(job, "layer"));
+  facts.add("state", text(job, "state"));
+  facts.add("done", progress_text(job));
+  if (member(job, "error").is_string()) facts.add("error", text(job, "error"));
+  Table table({"EXPERT", "QUANT", "SIZE", "URI"});
+  for (const Json& expert : list(job, "experts")) {
+    table.add(
+        {text(expert, "expert"), text(expert, "quant"), blob_size(expert), text(expert, "uri")});
+  }
+  const Json& gate = member(job, "gate");
+  if (gate.is_object()) table.add({"gate", "-", blob_size(gate), text(gate, "uri")});
+  return facts.render() + (table.empty() ? "" : "\n" + table.render());
+}
+
+std::string show_jobs(const Json& result) {
+  Table table({"JOB", "MODEL", "LAYER", "STATE", "DONE", "ERROR"});
+  for (const Json& job : list(result, "jobs")) {
+    table.add({text(job, "job_id"), text(job, "model_id"), text(job, "layer"), text(job, "state"),
+               progress_text(job), text(job, "error")});
+  }
+  return table.empty() ? "no jobs\n" : table.render();
+}
+
+Request status_request(const std::string& job_id) {
+  return {.method = "tenzro_moePrepareStatus", .params = {{"job_id", job_id}}};
+}
+
+/// Polls until the job has ended; its progress goes to `err` in one line that renews itself.
+Outcome<void> follow(Session& session, const std::string& job_id) {
+  std::string shown;
+  while (true) {
+    const Outcome<Json> job = session.node.call(status_request(job_id));
+    const bool is_over = !job || text(*job, "state") != "running";
+    const std::string progress = job ? progress_text(*job) : "";
+    if (job && progress != shown) {
+      session.err << "\r" << progress << std::flush;
+      shown = progress;
+    }
+    if (is_over && !shown.empty()) session.err << "\n";
+    if (!job) return failure(job.error());
+    if (is_over) {
+      session.out << (session.settings.json ? dump(*job) + "\n" : show_job(*job));
+      if (text(*job, "state") == "completed") return {};
+      return failure(ExitCode::refused,
+                     "the job " + text(*job, "state") + ": " + text(*job, "error"));
+    }
+    if (!session.wait(kPollInterval)) {
+      session.err << "\n";
+      return failure(ExitCode::interrupted,
+                     "the job goes on: tenzro moe prepare-status --job-id " + printable(job_id));
+    }
+  }
+}
+
+Outcome<void> start_and_follow(Session& session, const PrepareFlags& flags) {
+  const Outcome<Request> request = prepare_request(flags);
+  if (!request) return failure(request.error());
+  const Outcome<Json> started = session.node.call(*request);
+  if (!started) return failure(started.error());
+  const Json& job_id = member(*started, "job_id");
+  if (!job_id.is_string()) return failure(ExitCode::refused, "the node's answer names no job");
+  session.err << show_started(*started);
+  return follow(session, job_id.get<std::string>());
+}
+
+void add_prepare_experts(CLI::App& moe, Selection& selection) {
+  auto flags = std::make_shared<PrepareFlags>();
+  CLI::App& command =
+      *moe.add_subcommand("prepare-experts", "slice and quantise the experts of a checkpoint");
+  command.add_option("--model-id", flags->model, "model")->required();
+  command.add_option("--layer", flags->layer, "layer")->required();
+  command.add_option("--experts", flags->experts, "experts, like 0,3 (default: all)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_flag("--no-gate", flags->no_gate, "leave the layer's gate out");
+  CLI::Option& quant = *command.add_option("--quant", flags->quant, "q4_k_m, q8_0, q4_k or q6_k");
+  command.add_option("--quant-json", flags->quant_json, R"(like {"up":"q4_k","down":"q6_k"})")
+      ->excludes(&quant);
+  command.add_option("--dense", flags->dense, "f32: what FP8 and int4 sources become")
+      ->check(CLI::IsMember({"f32"}));
+  command.add_flag("--strict", flags->strict, "refuse what cannot be quantised as asked");
+  command.add_option("--source", flags->source, "directory, file:// or https:// of the checkpoint");
+  command.add_flag("--follow", flags->follow, "wait for the job and show its progress");
+  command.callback([flags, &selection] {
+    Command prepare;
+    if (flags->follow) {
+      prepare.program = [flags](Session& session) { return start_and_follow(session, *flags); };
+    } else {
+      prepare.make_request = [flags](Node&) { return prepare_request(*flags); };
+      prepare.show = show_started;
+    }
+    selection.command = std::move(prepare);
+  });
+}
+
+void add_prepare_status(CLI::App& moe, Selection& selection) {
+  auto job_id = std::make_shared<std::string>();
+  auto is_followed = std::make_shared<bool>(false);
+  CLI::App& command = *moe.add_subcommand("prepare-status", "how far a job is");
+  command.add_option("--job-id", *job_id, "job")->required();
+  command.add_flag("--follow", *is_followed, "wait for the job and show its progress");
+  command.callback([job_id, is_followed, &selection] {
+    Request request = status_request(*job_id);
+    selection.command = call_of(request.method, request.params, show_job);
+    if (!*is_followed) return;
+    selection.command = Command{};
+    selection.command->program = [job_id](Session& session) { return follow(session, *job_id); };
+  });
+}
+
+}  // namespace
+
+void add_prepare_commands(CLI::App& moe, Selection& selection) {
+  add_prepare_experts(moe, selection);
+  add_prepare_status(moe, selection);
+  moe.add_subcommand("prepare-list", "the node's jobs")->callback([&selection] {
+    selection.command = call_of("tenzro_moePrepareList", Json::object(), show_jobs);
+  });
+  auto job_id = std::make_shared<std::string>();
+  CLI::App& cancel = *moe.add_subcommand("prepare-cancel", "end a job");
+  cancel.add_option("--job-id", *job_id, "job")->required();
+  cancel.callback([job_id, &selection] {
+    selection.command =
+        call_of("tenzro_moePrepareCancel", {{"job_id", *job_id}}, [](const Json& result) {
+          return is_true(result, "cancelled") ? "cancelled\n" : "was over already\n";
+        });
+  });
+}
+
+}  // namespace tenzro::cli
