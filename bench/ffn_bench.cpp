@@ -16,8 +16,8 @@
 // wall time says more about them.
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <functional>
 #include <future>
 #include <memory>
@@ -25,11 +25,11 @@
 #include <string>
 #include <vector>
 
-#include <time.h>
-
 #include "tenzro/base/prng.hpp"
 #include "tenzro/exec/pool.hpp"
 #include "tenzro/kernels/cpu.hpp"
+
+#include "report.hpp"
 
 namespace {
 
@@ -47,18 +47,6 @@ struct Options {
   compute::Profile profile = compute::Profile::exact;
   std::optional<kernels::Isa> isa;
   std::string filter;
-};
-
-struct Row {
-  std::string name;
-  std::string path;
-  std::size_t threads = 1;
-  std::string unit;
-  double value = 0.0;
-  double p10 = 0.0;
-  double p90 = 0.0;
-  std::size_t n = 0;
-  std::optional<double> target;
 };
 
 struct Quantisation {
@@ -86,7 +74,7 @@ double now_seconds(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// Seconds of each call, sorted: at least 5 calls, then until `budget` seconds have passed.
+/// Seconds of each call: at least 5 calls, then until `budget` seconds have passed.
 std::vector<double> time_calls(clockid_t clock, double budget, const std::function<void()>& call) {
   call();
   std::vector<double> seconds;
@@ -96,25 +84,13 @@ std::vector<double> time_calls(clockid_t clock, double budget, const std::functi
     call();
     seconds.push_back(now_seconds(clock) - start);
   }
-  std::sort(seconds.begin(), seconds.end());
   return seconds;
 }
 
-/// `amount` a call as a rate.
-Row rate_of(const std::vector<double>& seconds, double amount, const char* unit) {
-  const auto at = [&](double share) {
-    return amount /
-           seconds[static_cast<std::size_t>(share * static_cast<double>(seconds.size() - 1))];
-  };
-  return {.name = {},
-          .path = {},
-          .threads = 1,
-          .unit = unit,
-          .value = at(0.5),
-          .p10 = at(0.9),
-          .p90 = at(0.1),
-          .n = seconds.size(),
-          .target = {}};
+/// `amount` a call, as a rate for each call.
+std::vector<double> rates_of(std::vector<double> seconds, double amount) {
+  for (double& value : seconds) value = amount / value;
+  return seconds;
 }
 
 /// Random bytes that are valid weights: small scales, any quants.
@@ -157,11 +133,25 @@ std::vector<Resident> make_experts(compute::Backend& backend, Shape shape,
     auto resident = backend.upload_expert(view, serial);
     if (!resident) {
       std::fprintf(stderr, "%s\n", resident.error().message().c_str());
-      std::exit(1);
+      return {};
     }
     experts.push_back(*resident);
   }
   return experts;
+}
+
+/// Reads `count` words, a multiple of 32, in four streams at once, as the kernels read: one alone
+/// draws less.
+std::uint64_t sum_of(const std::uint64_t* words, std::size_t count) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < count / 4; i += 8) {
+    for (std::size_t stream = 0; stream < 4; ++stream) {
+      const std::uint64_t* line = words + stream * (count / 4) + i;
+      __builtin_prefetch(line + 1024);
+      sum += line[0] + line[1] + line[2] + line[3] + line[4] + line[5] + line[6] + line[7];
+    }
+  }
+  return sum;
 }
 
 class Bench {
@@ -176,7 +166,10 @@ class Bench {
     }
   }
 
-  [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
+  [[nodiscard]] const std::vector<tenzro::bench::Row>& rows() const { return rows_; }
+
+  /// Whether an upload or a run gave an error; then the rows are worth nothing.
+  [[nodiscard]] bool has_failed() const { return failed_; }
 
  private:
   static constexpr std::size_t kTokens[] = {1, 8, 32, 128, 512};
@@ -209,28 +202,16 @@ class Bench {
     constexpr std::size_t kParts = 64;
     std::vector<std::uint64_t> words(kWords, 1);
     std::vector<std::uint64_t> sums(kParts);
-    // Four streams at once, as the kernels read: one alone draws less.
     const auto read_part = [&](std::size_t part) {
-      std::uint64_t sum[4] = {};
-      constexpr std::size_t kStream = kWords / kParts / 4;
-      const std::uint64_t* from = words.data() + part * (kWords / kParts);
-      for (std::size_t i = 0; i < kStream; i += 8) {
-        for (std::size_t stream = 0; stream < 4; ++stream) {
-          const std::uint64_t* line = from + stream * kStream + i;
-          __builtin_prefetch(line + 1024);
-          sum[stream] +=
-              line[0] + line[1] + line[2] + line[3] + line[4] + line[5] + line[6] + line[7];
-        }
-      }
-      sums[part] += sum[0] + sum[1] + sum[2] + sum[3];
+      sums[part] += sum_of(words.data() + part * (kWords / kParts), kWords / kParts);
     };
     std::vector<double> seconds;
     run_on_pool(threads, [&](compute::Executor& executor) {
       seconds = time_calls(clock(), budget(), [&] { executor.parallel_for(kParts, read_part); });
     });
-    Row row = rate_of(seconds, static_cast<double>(kExpertBytesMin) * 1e-9, "GB/s");
-    memory_[threads] = row.value;
-    add(std::move(row), "read memory", threads, {});
+    const auto rates = rates_of(std::move(seconds), static_cast<double>(kExpertBytesMin) * 1e-9);
+    add(tenzro::bench::make_row("read memory", "ceiling", threads, "GB/s", rates));
+    memory_[threads] = rows_.back().value;
   }
 
   void measure_expert(Shape shape, const Quantisation& quantisation) {
@@ -238,6 +219,8 @@ class Bench {
         std::to_string(shape.d_model) + "x" + std::to_string(shape.d_ff) + " " + quantisation.name;
     if (name.find(options_->filter) == std::string::npos) return;
     const auto experts = make_experts(*backend_, shape, quantisation);
+    failed_ = failed_ || experts.empty();
+    if (experts.empty()) return;
     for (const std::size_t tokens : kTokens) {
       for (const std::size_t threads : thread_counts()) {
         measure(name + " M=" + std::to_string(tokens), shape, experts, tokens, threads);
@@ -263,7 +246,7 @@ class Bench {
                                     .input_rows = static_cast<std::uint32_t>(tokens),
                                     .d_model = shape.d_model,
                                     .batches = {&batch, 1}};
-      if (!backend_->run_experts(job, executor)) std::exit(1);
+      failed_ = failed_ || !backend_->run_experts(job, executor).has_value();
     };
     std::vector<double> seconds;
     run_on_pool(threads, [&](compute::Executor& executor) {
@@ -272,58 +255,31 @@ class Bench {
     const double weights = 3.0 * shape.d_model * shape.d_ff;
     const auto count = static_cast<double>(tokens);
     const bool wide_q8 = name.find("Q8_0") != std::string::npos && tokens >= 32;
-    add(rate_of(seconds, count, "tokens/s"), name, threads, {});
-    add(rate_of(seconds, static_cast<double>(experts.front()->bytes()) * 1e-9, "GB/s"), name,
-        threads, tokens == 1 ? std::optional(memory_[threads]) : std::nullopt);
-    add(rate_of(seconds, 2e-9 * weights * count, "GFLOP/s"), name, threads,
+    const auto row = [&](double amount, const char* unit, std::optional<double> target) {
+      add(tenzro::bench::make_row(name, path(), threads, unit, rates_of(seconds, amount), target));
+    };
+    row(count, "tokens/s", {});
+    row(static_cast<double>(experts.front()->bytes()) * 1e-9, "GB/s",
+        tokens == 1 ? std::optional(memory_[threads]) : std::nullopt);
+    row(2e-9 * weights * count, "GFLOP/s",
         wide_q8 ? std::optional(150.0 * static_cast<double>(threads)) : std::nullopt);
   }
 
-  void add(Row row, const std::string& name, std::size_t threads, std::optional<double> target) {
-    row.name = name;
-    row.path =
-        std::string(backend_->name()) + " " + std::string(compute::name_of(options_->profile));
-    row.threads = threads;
-    row.target = target;
-    if (options_->table) {
-      std::printf("%-26s %-22s %zu thr %12.1f %-9s p10 %12.1f p90 %12.1f n %5zu", row.name.c_str(),
-                  row.path.c_str(), row.threads, row.value, row.unit.c_str(), row.p10, row.p90,
-                  row.n);
-      if (target) std::printf("  %3.0f %% of %.1f", 100.0 * row.value / *target, *target);
-      std::printf("\n");
-      std::fflush(stdout);
-    }
+  [[nodiscard]] std::string path() const {
+    return std::string(backend_->name()) + " " + std::string(compute::name_of(options_->profile));
+  }
+
+  void add(tenzro::bench::Row row) {
+    if (options_->table) tenzro::bench::print(row);
     rows_.push_back(std::move(row));
   }
 
   const Options* options_;
   compute::Backend* backend_;
   double memory_[3] = {};  ///< GB/s by threads
-  std::vector<Row> rows_;
+  std::vector<tenzro::bench::Row> rows_;
+  bool failed_ = false;
 };
-
-bool write_json(const std::string& path, const std::vector<Row>& rows) {
-  std::FILE* file = std::fopen(path.c_str(), "w");
-  if (file == nullptr) return false;
-  std::fprintf(file, "[\n");
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Row& row = rows[i];
-    std::fprintf(
-        file,
-        "{\"case\": \"%s\", \"path\": \"%s\", \"threads\": %zu, \"value\": %.6g, \"unit\": \"%s\", "
-        "\"p10\": %.6g, \"p90\": %.6g, \"n\": %zu, \"target\": ",
-        row.name.c_str(), row.path.c_str(), row.threads, row.value, row.unit.c_str(), row.p10,
-        row.p90, row.n);
-    if (row.target) {
-      std::fprintf(file, "%.6g", *row.target);
-    } else {
-      std::fprintf(file, "null");
-    }
-    std::fprintf(file, "}%s\n", i + 1 < rows.size() ? "," : "");
-  }
-  std::fprintf(file, "]\n");
-  return std::fclose(file) == 0;
-}
 
 std::optional<Options> parse(const std::vector<std::string>& arguments) {
   Options options;
@@ -371,7 +327,8 @@ int main(int argc, char** argv) {
   }
   Bench bench(*options, **backend);
   bench.run();
-  if (!options->json.empty() && !write_json(options->json, bench.rows())) {
+  if (bench.has_failed()) return 1;
+  if (!options->json.empty() && !tenzro::bench::write_json(options->json, bench.rows())) {
     std::fprintf(stderr, "cannot write %s\n", options->json.c_str());
     return 1;
   }

@@ -17,6 +17,7 @@ function(tenzro_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE TENZRO_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
   # Listing runs the program: on a busy machine that takes longer than the default of 5 s.
-  gtest_discover_tests(${name} TEST_PREFIX "${T_LABEL}." DISCOVERY_TIMEOUT 120
+  # Parameters without a printer print as their bytes, addresses among them: the index names them instead.
+  gtest_discover_tests(${name} TEST_PREFIX "${T_LABEL}." NO_PRETTY_VALUES DISCOVERY_TIMEOUT 120
     PROPERTIES LABELS "${T_LABEL}" TIMEOUT ${T_TIMEOUT})
 endfunction()

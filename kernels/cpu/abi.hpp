@@ -68,13 +68,13 @@ typedef void (*TzQuantizeFn)(const float* x, std::size_t blocks, TzQ8Block* out)
 typedef void (*TzNarrowFn)(const float* x, std::size_t n, std::uint16_t* out);
 
 /// Numbered as compute::Activation.
-enum TzActivationKind : std::int32_t {
-  kTzSilu = 0,
-  kTzSiluClamped = 1,
-  kTzSwigluOai = 2,
-  kTzGeluTanh = 3,
-  kTzRelu2 = 4,
-  kTzSitu = 5,
+enum class TzActivationKind : std::int32_t {
+  silu = 0,
+  silu_clamped = 1,
+  swiglu_oai = 2,
+  gelu_tanh = 3,
+  relu2 = 4,
+  situ = 5,
 };
 
 /// out[i] = activation(gate[i], up[i]); `out` may be `up`. relu2 does not read `gate`.

@@ -13,9 +13,9 @@
 #include <string_view>
 #include <utility>
 
-#include "tenzro/base/result.hpp"
+#include <toml++/toml.h>
 
-#include "toml.hpp"
+#include "tenzro/base/result.hpp"
 
 namespace tenzro::catalog {
 

@@ -47,6 +47,7 @@ std::variant<Parsed, Said> parse_command_line(std::vector<std::string> arguments
   add_node_commands(app, selection);
   add_demo_command(app, selection);
   add_doctor_command(app, selection);
+  add_demo_command(app, selection);
   add_bench_command(app, selection);
 
   std::reverse(arguments.begin(), arguments.end());  // the parser takes them from the back

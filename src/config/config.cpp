@@ -75,9 +75,11 @@ void read_mesh(TomlReader& reader, Config& config) {
 void read_holder(TomlReader& reader, HolderSection& holder) {
   reader.section("holder");
   bool automatic = false;
-  std::uint64_t budget = 0;
+  constexpr std::uint64_t kAbsent = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t budget = kAbsent;
   reader.size("memory_budget", budget, &automatic);
-  if (!automatic && budget > 0) holder.memory_budget = budget;
+  if (budget == 0) reader.refuse("memory_budget", "must be at least one byte");
+  if (budget != kAbsent) holder.memory_budget = budget;
   reader.text("disk_dir", holder.disk_dir);
   reader.size("disk_budget", holder.disk_budget, nullptr);
   reader.integer("queue_max", holder.queue_max, {1, 65'536});

@@ -44,10 +44,9 @@ void BlobService::on_get(http::RequestRef ref, const BlobHash& hash, const http:
     refuse(ref, {ErrorCode::forbidden, "", "the read scope is needed"});
     return;
   }
-  downloads_.emplace(ref, hash);
+  // The server ignores an answer to a request that has ended meanwhile.
   store_.stat_blob(hash, [this, ref](Result<std::uint64_t> size) {
     post([this, ref, size = std::move(size)] {
-      if (!downloads_.contains(ref)) return;
       if (size) {
         server_->serve_blob(ref, *size);
       } else {
@@ -57,16 +56,13 @@ void BlobService::on_get(http::RequestRef ref, const BlobHash& hash, const http:
   });
 }
 
-void BlobService::on_piece_wanted(http::RequestRef ref, std::uint64_t offset, std::size_t size) {
-  const auto it = downloads_.find(ref);
-  if (it == downloads_.end()) return;
-  store_.read_range(it->second, offset, size, [this, ref](Result<BufferRef> piece) {
+void BlobService::on_piece_wanted(http::RequestRef ref, const BlobHash& hash, std::uint64_t offset,
+                                  std::size_t size) {
+  store_.read_range(hash, offset, size, [this, ref](Result<BufferRef> piece) {
     post([this, ref, piece = std::move(piece)] {
-      if (!downloads_.contains(ref)) return;
       if (piece) {
         server_->send_piece(ref, *piece);
       } else {
-        downloads_.erase(ref);
         server_->abort_blob(ref);
       }
     });
@@ -118,7 +114,6 @@ void BlobService::on_put_ended(http::RequestRef ref) {
 }
 
 void BlobService::on_gone(http::RequestRef ref) {
-  downloads_.erase(ref);
   uploads_.erase(ref);
 }
 

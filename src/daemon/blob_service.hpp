@@ -26,7 +26,8 @@ class BlobService {
   void set_server(http::Server* server) { server_ = server; }
 
   void on_get(http::RequestRef ref, const BlobHash& hash, const http::Caller& caller);
-  void on_piece_wanted(http::RequestRef ref, std::uint64_t offset, std::size_t size);
+  void on_piece_wanted(http::RequestRef ref, const BlobHash& hash, std::uint64_t offset,
+                       std::size_t size);
   void on_put_begun(http::RequestRef ref, std::optional<std::uint64_t> size);
   void on_put_piece(http::RequestRef ref, BufferRef piece);
   void on_put_ended(http::RequestRef ref);
@@ -40,7 +41,6 @@ class BlobService {
   exec::Loop& loop_;
   store::Store& store_;
   http::Server* server_ = nullptr;
-  std::map<http::RequestRef, BlobHash> downloads_;
   std::map<http::RequestRef, std::shared_ptr<store::Upload>> uploads_;
   std::shared_ptr<bool> alive_;
 };

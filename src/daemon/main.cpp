@@ -2,6 +2,8 @@
 #include <iostream>
 
 #include <CLI/CLI.hpp>
+#include <malloc.h>
+#include <sys/resource.h>
 
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/crypto/ed25519.hpp"
@@ -41,9 +43,30 @@ int print_id(const daemon::Settings& settings) {
   return to_status(ExitCode::done);
 }
 
+/// Blobs and tensors go back to the system when they are freed, instead of staying in the heap of
+/// the thread that had them: resident memory is then weights and little else. Why fixed: glibc
+/// raises its own threshold with every large block.
+void return_large_blocks() {
+  constexpr int kMmapThresholdBytes = 1 << 20;
+  constexpr int kArenasMax = 4;
+  mallopt(M_MMAP_THRESHOLD, kMmapThresholdBytes);
+  mallopt(M_ARENA_MAX, kArenasMax);
+}
+
+/// As many open files as the system lets us have: a connection, a blob being read and a file being
+/// written take one each.
+void raise_file_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  return_large_blocks();
+  raise_file_limit();
   daemon::Flags flags;
   bool check_config = false;
   bool wants_id = false;

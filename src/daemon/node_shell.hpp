@@ -4,6 +4,7 @@
 /// into events.
 ///
 /// Translates and does nothing else. Thread: the loop's; results come back by post.
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,6 +29,8 @@ struct Workshop {
 class NodeShell {
  public:
   using Done = std::function<void(Result<rpc::Answer>)>;
+  /// Set when a request's work is worth nothing any more: its jobs end at their next slice.
+  using StopFlag = std::shared_ptr<std::atomic<bool>>;
 
   NodeShell(const Workshop& workshop, node::Node& node);
   ~NodeShell();
@@ -43,6 +46,9 @@ class NodeShell {
   /// A store operation of the node is over. The loop's thread.
   void on_stored(JobId id, const work::StoreResult& result);
 
+  /// Ends the work of every request at its next slice; for the end of the process.
+  void stop_work();
+
   [[nodiscard]] node::Node& node() { return node_; }
 
  private:
@@ -52,7 +58,13 @@ class NodeShell {
 
   Workshop workshop_;
   node::Node& node_;
-  std::map<RequestId, Done> calls_;
+
+  struct Call {
+    Done done;
+    StopFlag stop;
+  };
+
+  std::map<RequestId, Call> calls_;
   std::function<void()> on_ready_;
   std::uint64_t last_request_ = 0;
   /// False after destruction: results still on their way are dropped.

@@ -36,6 +36,8 @@ void RpcService::on_body(http::RequestRef ref, BufferRef body, const http::Calle
   rpc::ParseOptions parse{.batch_max = options_.batch_max, .base64 = options_.base64};
   parse.scopes = {
       .read = caller.scopes.read, .execute = caller.scopes.execute, .admin = caller.scopes.admin};
+  const bool is_stranger = caller.token_name.empty() && !caller.is_loopback;
+  if (is_stranger && !options_.executes_for_anyone) parse.scopes.execute = false;
   if (body.size() <= kInlineBytesMax) {
     begin(ref, rpc::Exchange::parse(body, parse), false);
     return;

@@ -22,6 +22,8 @@ class RpcService {
   struct Options {
     std::size_t batch_max = 100;
     Base64Kernels base64;
+    /// Execution for callers from other machines that show no token; loopback callers always may.
+    bool executes_for_anyone = false;
   };
 
   RpcService(const Options& options, const Workshop& workshop, NodeShell& shell);

@@ -98,6 +98,9 @@ node::Options node_options(const config::Config& config) {
   if (config.forward.carrier == "q8") options.carrier = rpc::CarrierChoice::q8;
   options.min_kept_mass = config.forward.min_kept_mass;
   options.requests_max = config.holder.queue_max;
+  for (const std::string& name : config.node.roles) {
+    if (const auto role = shards::role_from_name(name)) options.roles.insert(*role);
+  }
   options.price_per_input_token = config.holder.price_per_input_token;
   options.minimum_price = config.holder.minimum_price;
   return options;
@@ -119,8 +122,9 @@ class Service final : public http::Handler {
     blobs_->on_get(id, hash, caller);
   }
 
-  void on_blob_piece_wanted(http::RequestRef id, std::uint64_t offset, std::size_t size) override {
-    blobs_->on_piece_wanted(id, offset, size);
+  void on_blob_piece_wanted(http::RequestRef id, const BlobHash& hash, std::uint64_t offset,
+                            std::size_t size) override {
+    blobs_->on_piece_wanted(id, hash, offset, size);
   }
 
   void on_put_begun(http::RequestRef id, std::optional<std::uint64_t> size) override {
@@ -171,7 +175,6 @@ class Service final : public http::Handler {
   std::unique_ptr<http::Server> server_;
   asio::signal_set signals_;
   asio::steady_timer drain_timer_;
-  ExitCode exit_code_ = ExitCode::done;
   bool is_draining_ = false;
 };
 
@@ -237,7 +240,9 @@ Started<void> Service::open_node() {
   const Workshop workshop{loop_, *pool_, *store_, {*compute_->backend, *pool_, *key_}};
   shell_ = std::make_unique<NodeShell>(workshop, *node_);
   rpc_ = std::make_unique<RpcService>(
-      RpcService::Options{.batch_max = settings_.config.rpc.max_batch, .base64 = compute_->base64},
+      RpcService::Options{.batch_max = settings_.config.rpc.max_batch,
+                          .base64 = compute_->base64,
+                          .executes_for_anyone = settings_.config.holder.execute == "open"},
       workshop, *shell_);
   blobs_ = std::make_unique<BlobService>(loop_, *store_);
   return {};
@@ -275,7 +280,7 @@ ExitCode Service::run() {
   loop_.run();
   if (auto status = store::remove_addresses(*dir_); !status)
     spdlog::warn("{}", status.error().message());
-  return exit_code_;
+  return ExitCode::done;
 }
 
 void Service::on_ready() {
@@ -311,7 +316,7 @@ void Service::begin_drain(int signal) {
     if (error) return;
     spdlog::warn("still busy after {} s: ending with {} requests unanswered", kDrainMax.count(),
                  node_->requests_in_progress());
-    exit_code_ = ExitCode::done;
+    shell_->stop_work();
     loop_.stop();
   });
   server_->drain([this] { loop_.stop(); });

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "tenzro/base/assert.hpp"
-#include "tenzro/receipts/carrier.hpp"
 
 namespace tenzro::forward {
 namespace {
@@ -42,6 +41,7 @@ void Flight::on_gated(const work::GateResult& result, const shards::View& view,
   if (phase_ != Phase::gating) return;
   routed_ = result.routed;
   expert_input_ = result.expert_input;
+  can_be_q8_ = result.can_be_q8;
   phase_ = Phase::running;
   plan(view, self, facts, out);
 }
@@ -80,7 +80,8 @@ void Flight::plan(const shards::View& view, const ProviderAddress& self, const F
 }
 
 bool Flight::chooses_q8(const planner::Plan& plan, const Facts& facts) const {
-  if (request_.carrier == Carrier::dense) return false;
+  // Asked for or not: rows that Q8_0 cannot carry travel dense.
+  if (request_.carrier == Carrier::dense || !can_be_q8_) return false;
   if (request_.carrier == Carrier::automatic) {
     const auto is_quantized = [&](const planner::Batch& batch) {
       const auto* known = facts.find({request_.layer.model, batch.slot.first, batch.slot.second});
@@ -88,9 +89,7 @@ bool Flight::chooses_q8(const planner::Plan& plan, const Facts& facts) const {
     };
     if (!std::all_of(plan.batches.begin(), plan.batches.end(), is_quantized)) return false;
   }
-  // Asked for or not: rows that Q8_0 cannot carry travel dense.
-  return receipts::can_be_q8(request_.hidden.as<float>(), request_.d_model) &&
-         receipts::can_be_q8(expert_input_.as<float>(), gate_->expert_width);
+  return true;
 }
 
 void Flight::on_expert_ready(ExpertIndex expert,
@@ -146,6 +145,7 @@ void Flight::on_experts_done(const work::ExpertsResult& result, Outbox& out) {
   for (const work::ExpertOutput& output : result.outputs) {
     if (open_.erase(output.expert) == 0) continue;  // counted once
     pairs += output.rows.size();
+    ++served_;
     outputs_.push_back(output);
     out.emplace_back(Release{output.expert});
   }
@@ -170,12 +170,10 @@ void Flight::on_combined(const work::CombineResult& result, Outbox& out) {
   if (phase_ != Phase::combining) return;
   std::sort(missing_.begin(), missing_.end(),
             [](const Missing& a, const Missing& b) { return a.expert < b.expert; });
-  const auto lost = static_cast<std::uint32_t>(missing_.size());
-  const std::uint32_t served = batches_ - std::min(batches_, lost);
   finish(ForwardOutcome{.routed = std::move(routed_),
                         .outputs = result.outputs,
                         .batches = batches_,
-                        .batches_local = served,
+                        .batches_local = served_,
                         .missing = std::move(missing_),
                         .is_q8_carrier = is_q8_},
          out);

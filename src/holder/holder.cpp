@@ -93,6 +93,8 @@ void Holder::on_store_done(JobId id, const work::StoreResult& result, Outbox& ou
     on_blob_read(std::move(read.mapped()), result, out);
   } else if (auto removal = removing_.extract(id)) {
     on_removed(removal.mapped(), result, out);
+  } else if (auto damaged = quarantining_.extract(id)) {
+    on_quarantined(damaged.mapped(), result, out);
   }
   pump(out);
 }

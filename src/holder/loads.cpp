@@ -20,7 +20,11 @@ Status Holder::begin_load(Load load, Outbox& out) {
   if (admitting_.size() + saving_.size() >= options_.loads_max) {
     return fail(ErrorCode::busy, "", "too many loads in progress");
   }
-  if (experts_.size() + gates_.size() >= options_.holdings_max) {
+  const bool is_known =
+      load.row.expert
+          ? experts_.contains({load.row.layer.model, load.row.layer.layer, *load.row.expert})
+          : gates_.contains(load.row.layer);
+  if (!is_known && experts_.size() + gates_.size() >= options_.holdings_max) {
     return fail(ErrorCode::busy, "",
                 "this node already holds " + std::to_string(options_.holdings_max) +
                     " experts and gates, its maximum");

@@ -32,6 +32,7 @@ void Holder::drop_memory(Entry& entry) {
   --counters_.memory_experts;
   ++counters_.disk_experts;
   entry.resident = nullptr;
+  is_settled_ = false;
 }
 
 void Holder::take_memory(Entry& entry, std::shared_ptr<const compute::ResidentExpert> resident) {

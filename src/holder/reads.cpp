@@ -23,6 +23,7 @@ void Holder::begin_read(Read read, Outbox& out) {
 
 void Holder::end_read(const Read& read) {
   reserved_bytes_ -= read.bytes;
+  is_settled_ = false;
   if (read.is_background) --background_reads_;
   if (!read.expert) --gate_reads_;
 }
@@ -83,30 +84,46 @@ void Holder::on_read_admitted(const Read& read, const work::JobResult& result, O
 
 void Holder::fail_read(const Read& read, const Error& error, Outbox& out) {
   if (read.expert) {
-    const ExpertKey key{read.layer.model, read.layer.layer, *read.expert};
-    const auto it = experts_.find(key);
-    if (it == experts_.end() || it->second.row.hash != read.hash) return;
+    const auto it = experts_.find({read.layer.model, read.layer.layer, *read.expert});
+    // Unloaded, replaced, or loaded anew while this read was under way: it speaks of the past.
+    if (it == experts_.end() || it->second.row.hash != read.hash || it->second.resident != nullptr)
+      return;
     it->second.is_reading = false;
     it->second.has_failed_read = true;
-    refuse_waiters(key, it->second, disk_error(error), out);
+    refuse_waiters(it->first, it->second, disk_error(error), out);
+  } else {
+    const auto it = gates_.find(read.layer);
+    if (it == gates_.end() || it->second.row.hash != read.hash || it->second.gate != nullptr)
+      return;
   }
   if (error.code == ErrorCode::busy || error.code == ErrorCode::cancelled) return;  // may pass
   out.emplace_back(BlobDamaged{read.hash, error.message()});
-  // Gone, unreadable, or other bytes than its name says. A blob that this build cannot use stays
-  // where it is.
-  if (error.code == ErrorCode::io || error.code == ErrorCode::not_found) withdraw(read, out);
+  // A blob that this build cannot use stays where it is. One that is gone, unreadable, or other
+  // bytes than its name says is withdrawn once the store, reading again, has seen the damage too.
+  if (error.code != ErrorCode::io && error.code != ErrorCode::not_found) return;
+  const JobId id = ids_.next();
+  out.emplace_back(Store{id, work::QuarantineBlob{read.hash}});
+  quarantining_.emplace(id, read);
 }
 
-void Holder::withdraw(const Read& read, Outbox& out) {
-  out.emplace_back(Store{ids_.next(), work::QuarantineBlob{read.hash}});
-  out.emplace_back(Store{ids_.next(), work::RemoveHolding{read.layer, read.expert}});
+void Holder::on_quarantined(const Read& read, const work::StoreResult& result, Outbox& out) {
+  // The store forgot the rows of that blob with it. False or an error: the blob is whole, or cannot
+  // be told.
+  if (!result || !std::get<work::Removed>(*result).existed) return;
   if (!read.expert) {
-    gates_.erase(read.layer);
+    const auto it = gates_.find(read.layer);
+    if (it == gates_.end() || it->second.row.hash != read.hash || it->second.gate != nullptr)
+      return;
+    gates_.erase(it);
     out.emplace_back(GateChanged{read.layer, Change::withdrawn});
     return;
   }
   const ExpertKey key{read.layer.model, read.layer.layer, *read.expert};
-  experts_.erase(key);
+  const auto it = experts_.find(key);
+  if (it == experts_.end() || it->second.row.hash != read.hash || it->second.resident != nullptr)
+    return;
+  refuse_waiters(key, it->second, disk_error({ErrorCode::io, "", "the blob is damaged"}), out);
+  experts_.erase(it);
   --counters_.disk_experts;
   out.emplace_back(ExpertChanged{key, Change::withdrawn, std::nullopt});
 }
@@ -154,7 +171,7 @@ void Holder::pump_wanted(Outbox& out) {
 }
 
 void Holder::pump_background(Outbox& out) {
-  if (!is_ready()) return;
+  if (!is_ready() || is_settled_) return;
   const std::uint64_t taken = counters_.memory_bytes + reserved_bytes_;
   std::uint64_t free = options_.memory_budget_bytes - std::min(taken, options_.memory_budget_bytes);
   while (background_reads_ < options_.background_reads_max) {
@@ -165,7 +182,11 @@ void Holder::pump_background(Outbox& out) {
       if (entry.row.facts.resident_bytes > free) continue;
       if (best == experts_.end() || entry.used > best->second.used) best = it;
     }
-    if (best == experts_.end()) return;
+    if (best == experts_.end()) {
+      is_settled_ =
+          background_reads_ == 0;  // until memory is freed or an expert comes, nothing can change
+      return;
+    }
     Entry& entry = best->second;
     entry.is_reading = true;
     free -= entry.row.facts.resident_bytes;

@@ -119,7 +119,7 @@ void Session::serve_blob(std::uint64_t size) {
 void Session::want_piece() {
   const std::uint64_t left = blob_end_ - blob_offset_;
   blob_wanted_ = static_cast<std::size_t>(std::min<std::uint64_t>(left, kBlobPieceBytes));
-  shared_->handler->on_blob_piece_wanted(*ref_, blob_offset_, blob_wanted_);
+  shared_->handler->on_blob_piece_wanted(*ref_, route_.hash, blob_offset_, blob_wanted_);
 }
 
 void Session::send_piece(const BufferRef& piece) {

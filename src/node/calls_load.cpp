@@ -88,6 +88,7 @@ void Node::update_roles() {
   if (counters.memory_experts + counters.disk_experts > 0)
     self.roles.insert(shards::Role::expert_holder);
   if (counters.gate_bytes > 0) self.roles.insert(shards::Role::router);
+  self.roles.insert(options_.roles.begin(), options_.roles.end());
   view_.set_provider(self);
 }
 

@@ -79,6 +79,20 @@ Result<std::uint32_t> Node::choose_top_k(const rpc::RouteCall& call,
               "top_k not given and no catalog MoE shape for model_id: " + echo(call.key.model));
 }
 
+Status Node::check_size(const rpc::RouteCall& call, std::uint32_t top_k,
+                        const work::Gate& gate) const {
+  const std::uint64_t slots = std::uint64_t{std::min(top_k, gate.router.num_experts())} + 1;
+  const std::uint64_t width = std::max(gate.expert_width, gate.router.d_model());
+  // Below 2^64: tokens and slots are 32 bits wide, and a body holds fewer values than 2^32.
+  const std::uint64_t bytes = std::uint64_t{call.hidden.count} * slots * width * sizeof(float);
+  if (bytes <= options_.forward_bytes_max) return {};
+  return fail(ErrorCode::invalid_params, "hidden_states",
+              std::to_string(call.hidden.count) + " tokens with " + std::to_string(slots) +
+                  " slots need " + std::to_string(bytes) +
+                  " bytes of expert outputs; a forward may take " +
+                  std::to_string(options_.forward_bytes_max));
+}
+
 void Node::start_route(RequestId request, rpc::RouteCall call, Outbox& out) {
   const auto gate = gate_for(call);
   if (!gate) return reply(request, fail(gate.error()), out);
@@ -94,7 +108,7 @@ void Node::start_route(RequestId request, rpc::RouteCall call, Outbox& out) {
                     .top_k = *top_k};
   if (call.router_hidden) job.router_hidden = std::move(call.router_hidden->data);
   if (call.token_ids) job.token_ids = std::move(*call.token_ids);
-  out.emplace_back(Run{id, std::move(job)});
+  out.emplace_back(Run{id, std::move(job), request});
 }
 
 void Node::start_forward(Instant now, RequestId request, rpc::ForwardCall call, Outbox& out) {
@@ -103,9 +117,10 @@ void Node::start_forward(Instant now, RequestId request, rpc::ForwardCall call, 
   if (!gate) return reply(request, fail(gate.error()), out);
   const auto top_k = choose_top_k(route, (*gate)->router);
   if (!top_k) return reply(request, fail(top_k.error()), out);
+  if (auto status = check_size(route, *top_k, **gate); !status)
+    return reply(request, fail(status.error()), out);
   ++totals_.forwards;
-  const rpc::CarrierChoice carrier =
-      call.carrier == rpc::CarrierChoice::automatic ? options_.carrier : call.carrier;
+  const rpc::CarrierChoice carrier = call.carrier.value_or(options_.carrier);
   forward::Request forward{.layer = route.key,
                            .tokens = route.hidden.count,
                            .d_model = route.d_model,
@@ -156,8 +171,7 @@ void Node::start_execute(Instant now, RequestId request, rpc::ExecuteCall call, 
   queue_forward(request, std::move(actions));
 }
 
-void Node::on_request_job(Instant /*now*/, RequestId request, const work::JobResult& result,
-                          Outbox& out) {
+void Node::on_request_job(RequestId request, const work::JobResult& result, Outbox& out) {
   const auto it = requests_.find(request);
   if (it == requests_.end()) return;
   if (const auto* route = std::get_if<RouteWait>(&it->second)) {
@@ -212,7 +226,7 @@ void Node::advance_forward(RequestId request) {
 void Node::take_forward(Instant now, RequestId request, forward::Action& action, Outbox& out) {
   if (auto* run = std::get_if<forward::Run>(&action)) {
     owners_.emplace(run->id, request);
-    out.emplace_back(Run{run->id, std::move(run->job)});
+    out.emplace_back(Run{run->id, std::move(run->job), request});
   } else if (const auto* acquire = std::get_if<forward::Acquire>(&action)) {
     const auto it = requests_.find(request);
     if (it == requests_.end()) return;
@@ -253,6 +267,7 @@ void Node::finish_forward(Instant now, RequestId request,
     end_request(request, fail(outcome.error()), out);
     return;
   }
+  totals_.replans += outcome->replans;
   const auto& wait = std::get<ForwardWait>(it->second);
   const auto elapsed = static_cast<std::uint64_t>((now - wait.started).count());
   if (forward_us_.size() < kForwardTimesKept) {

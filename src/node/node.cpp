@@ -7,7 +7,8 @@
 namespace tenzro::node {
 namespace {
 
-/// Calls that take memory or time; the others are answered at once, whatever the load.
+/// Calls that bring memory with them or take time; the others are answered whatever the load
+/// (unloads included: they free).
 bool is_work(const rpc::Call& call) {
   return std::holds_alternative<rpc::ExpertLoadCall>(call) ||
          std::holds_alternative<rpc::GateLoadCall>(call) ||
@@ -132,7 +133,7 @@ struct Node::Dispatcher {
   }
 
   void operator()(const rpc::PrepareCancelCall& call) {
-    auto cancelled = node.prepare_.cancel(call.job_id, node.prepare_out_);
+    auto cancelled = node.prepare_.cancel(call.job_id);
     if (!cancelled) return answer(fail(cancelled.error()));
     answer(rpc::PrepareCancelAnswer{call.job_id, *cancelled});
   }
@@ -151,7 +152,7 @@ struct Node::Dispatcher {
     node.requests_.at(request) = FetchWait{};
     const JobId id = node.ids_.next();
     node.owners_.emplace(id, request);
-    out.emplace_back(Store{id, work::ReadBlob{uri->hash}});
+    out.emplace_back(Store{id, work::ReadBlob{uri->hash, node.options_.fetch_bytes_max}});
   }
 
   void operator()(const rpc::EndpointInfoCall& /*call*/) {
@@ -194,7 +195,7 @@ void Node::on_job_done(Instant now, JobId id, const work::JobResult& result, Out
   const auto owner = owners_.extract(id);
   if (!owner) return;
   if (const auto* request = std::get_if<RequestId>(&owner.mapped())) {
-    on_request_job(now, *request, result, out);
+    on_request_job(*request, result, out);
   } else if (std::get<Core>(owner.mapped()) == Core::holder) {
     holder_.on_job_done(id, result, holder_out_);
   } else {

@@ -4,29 +4,6 @@
 #include "tenzro/node/node.hpp"
 
 namespace tenzro::node {
-namespace {
-
-std::string_view name_of(shards::Role role) {
-  switch (role) {
-    case shards::Role::replica:
-      return "Replica";
-    case shards::Role::router:
-      return "Router";
-    case shards::Role::expert_holder:
-      return "ExpertHolder";
-    case shards::Role::prefill_decode:
-      return "PrefillDecode";
-    case shards::Role::prefill:
-      return "Prefill";
-    case shards::Role::decode:
-      return "Decode";
-    case shards::Role::pipeline_stage:
-      return "PipelineStage";
-  }
-  return "Replica";
-}
-
-}  // namespace
 
 /// One row a known provider; so far this node alone.
 Result<rpc::Answer> Node::list_providers(Instant now) const {
@@ -45,7 +22,7 @@ Result<rpc::Answer> Node::list_providers(Instant now) const {
            {"blob_uri", view.row->source_uri ? json(*view.row->source_uri) : json()}});
     }
     json roles = json::array();
-    for (const shards::Role role : provider.roles) roles.push_back(name_of(role));
+    for (const shards::Role role : provider.roles) roles.push_back(shards::name_of(role));
     rows.push_back(
         {{"provider_address", to_hex(address)},
          {"name", about_.name},

@@ -96,13 +96,9 @@ void Job::finish(rpc::PrepareState state, std::optional<std::string> error) {
   files_.clear();
 }
 
-bool Job::cancel(Outbox& out) {
+bool Job::cancel() {
   if (!is_running()) return false;
-  if (is_answered_) {
-    finish(rpc::PrepareState::cancelled, "cancelled");
-  } else {
-    refuse({ErrorCode::cancelled, "", "the prepare job was cancelled"}, out);
-  }
+  finish(rpc::PrepareState::cancelled, "cancelled");
   return true;
 }
 

@@ -26,7 +26,7 @@ class Job {
   void on_job_done(JobId id, const work::JobResult& result, Outbox& out);
   void on_store_done(JobId id, const work::StoreResult& result, Outbox& out);
   /// False where it was over already.
-  bool cancel(Outbox& out);
+  bool cancel();
 
   [[nodiscard]] const std::string& id() const { return id_; }
 
@@ -93,6 +93,7 @@ class Job {
   void build_expert(ExpertIndex expert, Outbox& out);
   void on_published(const Pending& pending, const work::Published& published, Outbox& out);
   void next_expert(Outbox& out);
+  void finish_if_done();
   [[nodiscard]] Status check_shape(const std::string& tensor,
                                    std::vector<std::uint64_t> shape) const;
   [[nodiscard]] Status check_shapes() const;

@@ -91,6 +91,7 @@ void Job::begin_reading(Outbox& out) {
   }
   if (call_.include_gate) begin_gate(out);
   for (std::size_t i = 0; i < options_.experts_in_flight; ++i) next_expert(out);
+  finish_if_done();  // no expert and no gate were asked for
 }
 
 void Job::begin_parts(Parts& parts, Pending pending, const std::vector<std::string>& tensors,
@@ -120,6 +121,9 @@ void Job::begin_expert(ExpertIndex expert, Outbox& out) {
 
 void Job::next_expert(Outbox& out) {
   if (next_ < experts_.size()) begin_expert(experts_[next_++], out);
+}
+
+void Job::finish_if_done() {
   const bool has_gate = !call_.include_gate || gate_done_.has_value();
   if (has_gate && done_.size() == experts_.size())
     finish(rpc::PrepareState::completed, std::nullopt);
@@ -171,8 +175,9 @@ void Job::on_published(const Pending& pending, const work::Published& published,
   } else {
     parts_.erase(pending.expert);
     done_.emplace(pending.expert, std::move(blob));
+    next_expert(out);
   }
-  next_expert(out);
+  finish_if_done();
 }
 
 }  // namespace tenzro::prepare

@@ -90,11 +90,11 @@ std::vector<rpc::PrepareStatusAnswer> Jobs::list() const {
   return all;
 }
 
-Result<bool> Jobs::cancel(const std::string& job_id, Outbox& out) {
+Result<bool> Jobs::cancel(const std::string& job_id) {
   Job* job = find(job_id);
   if (job == nullptr)
     return fail(ErrorCode::invalid_params, "", "unknown prepare job: " + echo(job_id));
-  return job->cancel(out);
+  return job->cancel();
 }
 
 void Jobs::on_job_done(JobId id, const work::JobResult& result, Outbox& out) {

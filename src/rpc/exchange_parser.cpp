@@ -17,6 +17,10 @@ Error invalid_request(std::string detail) {
   return {ErrorCode::invalid_request, "", std::move(detail)};
 }
 
+Error not_an_object() {
+  return invalid_request("a request must be an object");
+}
+
 bool is_64_bit_integer(std::string_view token) {
   if (to_i64(token)) return true;
   return to_u64(token).has_value();
@@ -103,7 +107,7 @@ void ExchangeParser::add_refusal(Error error) {
 
 void ExchangeParser::add_request(const JsonNode& node) {
   if (node.kind != JsonKind::object) {
-    add_refusal(invalid_request("a request must be an object"));
+    add_refusal(not_an_object());
     return;
   }
   Exchange::Item item;
@@ -123,30 +127,30 @@ void ExchangeParser::add_request(const JsonNode& node) {
   exchange_.items_.push_back(std::move(item));
 }
 
+void ExchangeParser::add_batch(const JsonNode& batch) {
+  if (batch.count == 0) return add_refusal(invalid_request("an empty batch"));
+  if (batch.count > options_->batch_max) {
+    return add_refusal(invalid_request("a batch of " + std::to_string(batch.count) +
+                                       " requests; the limit is " +
+                                       std::to_string(options_->batch_max)));
+  }
+  exchange_.is_batch_ = true;
+  exchange_.items_.reserve(batch.count);
+  // Numbers have no nodes of their own.
+  const std::uint32_t numbers = batch.kind == JsonKind::numbers ? batch.count : 0;
+  for (std::uint32_t i = 0; i < numbers; ++i) add_refusal(not_an_object());
+  for (const JsonNode& request : JsonChildren(batch)) add_request(request);
+}
+
 Exchange ExchangeParser::run(std::string_view body) {
-  const Result<JsonDocument> document =
-      parse_json(body, {.depth_max = options_->depth_max, .values_max = options_->values_max});
+  const JsonLimits limits{.depth_max = options_->depth_max, .values_max = options_->values_max};
+  const Result<JsonDocument> document = parse_json(body, limits);
   if (!document) {
     add_refusal(document.error());
-    return std::move(exchange_);
-  }
-  const JsonNode& root = document->root();
-  if (!root.is_array()) {
-    add_request(root);
-  } else if (root.count == 0) {
-    add_refusal(invalid_request("an empty batch"));
-  } else if (root.count > options_->batch_max) {
-    add_refusal(invalid_request("a batch of " + std::to_string(root.count) +
-                                " requests; the limit is " + std::to_string(options_->batch_max)));
+  } else if (document->root().is_array()) {
+    add_batch(document->root());
   } else {
-    exchange_.is_batch_ = true;
-    exchange_.items_.reserve(root.count);
-    if (root.kind == JsonKind::numbers) {
-      for (std::uint32_t i = 0; i < root.count; ++i) {
-        add_refusal(invalid_request("a request must be an object"));
-      }
-    }
-    for (const JsonNode& request : JsonChildren(root)) add_request(request);
+    add_request(document->root());
   }
   return std::move(exchange_);
 }

@@ -19,6 +19,7 @@ class ExchangeParser {
   [[nodiscard]] Exchange run(std::string_view body);
 
  private:
+  void add_batch(const JsonNode& batch);
   void add_request(const JsonNode& node);
   [[nodiscard]] Result<Call> read_call(const JsonNode& request, Exchange::Item& item) const;
   [[nodiscard]] bool is_allowed(Scope scope) const;

@@ -77,13 +77,14 @@ std::optional<compute::Profile> read_profile(ParamReader& params) {
   return std::nullopt;
 }
 
-CarrierChoice read_carrier(ParamReader& params) {
+std::optional<CarrierChoice> read_carrier(ParamReader& params) {
   const std::optional<std::string> name = params.optional_text("carrier");
-  if (!name || *name == "auto") return CarrierChoice::automatic;
+  if (!name) return std::nullopt;
+  if (*name == "auto") return CarrierChoice::automatic;
   if (*name == "dense") return CarrierChoice::dense;
   if (*name == "q8") return CarrierChoice::q8;
   params.refuse("carrier", "unknown carrier '" + echo(*name) + "': expected auto, dense, or q8");
-  return CarrierChoice::automatic;
+  return std::nullopt;
 }
 
 /// Rows for the router alone; they must have the shape of `hidden`.

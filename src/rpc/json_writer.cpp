@@ -1,9 +1,9 @@
 #include "json_writer.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <span>
 
 #include "tenzro/base/assert.hpp"
@@ -146,8 +146,7 @@ BufferRef JsonWriter::finish(const Base64Kernels& kernels) {
   BufferRef buffer = BufferRef::allocate(size);
   char* out = buffer.empty() ? nullptr : buffer.mutable_as<char>().data();
   for (const Piece& piece : pieces_) {
-    if (!piece.text.empty()) std::memcpy(out, piece.text.data(), piece.text.size());
-    out += piece.text.size();
+    out = std::copy(piece.text.begin(), piece.text.end(), out);
     if (piece.tensor.empty()) continue;
     out += base64_encode(as_u8(piece.tensor.bytes()), out, kernels);
   }

@@ -40,11 +40,11 @@ constexpr Param kPrepareParams[] = {
     {"dense",
      {"string", R"({"type":"string","enum":["f32"]})"},
      Need::optional,
-     "`f32`: FP8, FP4 and int4 sources that stay dense become F32. Default: BF16."},
+     "What sources other than F32, F16 and BF16 become where they stay dense: F32 instead of BF16. "
+     "This version prepares none of those sources, so it changes nothing yet."},
     {"source", types::kText, Need::optional,
-     "Where the checkpoint is: a directory, a file, `file://` of either, or an https base. "
-     "Default: "
-     "the catalogue's."}};
+     "Where the checkpoint is, on the node's machine: a directory, a `.safetensors` file, or "
+     "`file://` of either. Needed: nothing is fetched from a hub yet."}};
 
 // ---- readers
 

@@ -15,7 +15,8 @@ void View::set_provider(const Provider& provider) {
 }
 
 void View::set_rate(const ProviderAddress& address, std::uint32_t committed_tps) {
-  if (const auto it = providers_.find(address); it != providers_.end()) it->second.committed_tps = committed_tps;
+  if (const auto it = providers_.find(address); it != providers_.end())
+    it->second.committed_tps = committed_tps;
 }
 
 void View::remove_provider(const ProviderAddress& address) {
@@ -33,7 +34,8 @@ void View::declare(const ProviderAddress& address, const ExpertKey& key, Holding
   if (!providers_.contains(address)) return;
   const auto model = models_.find(key.model);
   if (model != models_.end()) {
-    if (const auto slot = model->second.find({key.layer, key.expert}); slot != model->second.end()) {
+    if (const auto slot = model->second.find({key.layer, key.expert});
+        slot != model->second.end()) {
       if (const auto held = slot->second.find(address); held != slot->second.end()) {
         held->second = std::move(holding);
         return;

@@ -134,7 +134,7 @@ Status BlobFiles::put(const BlobHash& hash, std::span<const std::byte> bytes, Co
     if (Status room = reservation.grow(bytes.size()); !room) return room;
   }
   if (Status made = make_folder_of(hash); !made) return made;
-  if (!is_intact(hash)) {
+  if (!is_intact(hash).value_or(false)) {
     Result<TempFile> file = TempFile::create(files_, next_temp_path(), kFileMode);
     if (!file) return fail(file.error());
     if (Status written = file->append(bytes); !written) return written;
@@ -149,7 +149,7 @@ Status BlobFiles::put(const BlobHash& hash, std::span<const std::byte> bytes, Co
 Status BlobFiles::put(BlobWriter writer, Counted counted) {
   const BlobHash hash = writer.hash();
   if (Status made = make_folder_of(hash); !made) return made;
-  if (is_intact(hash)) {
+  if (is_intact(hash).value_or(false)) {
     if (Status synced = sync_folder(files_, folder_of(path_of(hash))); !synced) return synced;
   } else if (Status committed = writer.file_.commit_as(path_of(hash)); !committed) {
     return committed;
@@ -217,8 +217,9 @@ bool BlobFiles::exists(const BlobHash& hash) const {
   return size(hash).has_value();
 }
 
-bool BlobFiles::is_intact(const BlobHash& hash) const {
+Result<bool> BlobFiles::is_intact(const BlobHash& hash) const {
   const Result<FileReader> file = FileReader::open(files_, path_of(hash));
+  if (!file && file.error().code == ErrorCode::busy) return fail(file.error());
   if (!file) return false;
   crypto::Blake3 hasher;
   std::vector<std::byte> chunk(kVerifyChunkBytes);

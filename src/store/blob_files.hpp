@@ -91,7 +91,7 @@ class BlobFiles {
   [[nodiscard]] Result<BlobWriter> begin();
   [[nodiscard]] bool exists(const BlobHash& hash) const;
   /// Whether the file is there and hashes to its name.
-  [[nodiscard]] bool is_intact(const BlobHash& hash) const;
+  [[nodiscard]] Result<bool> is_intact(const BlobHash& hash) const;
   /// Error: not_found, io.
   [[nodiscard]] Result<std::uint64_t> size(const BlobHash& hash) const;
   [[nodiscard]] Result<BufferRef> read(const BlobHash& hash) const;

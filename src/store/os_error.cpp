@@ -18,6 +18,13 @@ ErrorCode code_of(int error) {
       return ErrorCode::no_space;
     case ENOENT:
       return ErrorCode::not_found;
+    // The system is short of something for the moment: says nothing about the file.
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case EINTR:
+    case EAGAIN:
+      return ErrorCode::busy;
     default:
       return ErrorCode::io;
   }

@@ -176,7 +176,9 @@ Result<work::Published> Shelf::publish(BlobWriter writer) {
 }
 
 Result<bool> Shelf::quarantine(const BlobHash& hash) {
-  if (blobs_->is_intact(hash)) return false;
+  const Result<bool> intact = blobs_->is_intact(hash);
+  if (!intact) return fail(intact.error());
+  if (*intact) return false;
   const Result<std::optional<BlobRow>> known = index_->blob(hash);
   if (!known) return fail(known.error());
   if (Status forgotten = index_->forget(hash); !forgotten) return fail(forgotten.error());

@@ -1,3 +1,4 @@
+#include "tenzro/receipts/carrier.hpp"
 #include "tenzro/routing/norms.hpp"
 #include "tenzro/routing/route.hpp"
 #include "tenzro/work/bodies.hpp"
@@ -64,6 +65,8 @@ Result<GateResult> run_gate(const RunGate& job, const JobContext& context) {
     if (!latent) return tl::unexpected<Error>(latent.error());
     result.expert_input = std::move(*latent);
   }
+  result.can_be_q8 = receipts::can_be_q8(job.hidden.as<float>(), router.d_model()) &&
+                     receipts::can_be_q8(result.expert_input.as<float>(), gate.expert_width);
   return result;
 }
 

@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 cd "$1"
 . "$here/tracked.sh"
 paths='(^|[^A-Za-z0-9_.$}-])/(work|root|mnt|Users|home/[a-z]+)/'
-outside='(^|[[:space:]"`(])(\.\./)*shared/'
+outside='\.\./shared/|(^|[[:space:]"`(])shared/(design|golden|models|samples|seeds|skeleton|tools)'
 hosts='://([a-z0-9-]+\.)*(registry|deb|ftp|snapshot|mirrors?|proxy|npm|pypi)\.'
 undone='\b(TODO|FIXME|XXX)\b'
 # This script spells its own patterns; data files are not text of ours.

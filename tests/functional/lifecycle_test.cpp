@@ -1,7 +1,7 @@
 // Start, restart, kill -9 and drain of a real process that serves a real layer.
 #include <csignal>
 #include <filesystem>
-#include <thread>
+#include <future>
 
 #include <gtest/gtest.h>
 
@@ -59,16 +59,41 @@ TEST(Lifecycle, TermAnswersTheRequestInFlightThenExitsClean) {
   load_tiny_layer(client, prepare_tiny_layer(client));
   const std::string addresses = folder.path() + "/a/addresses.json";
   EXPECT_TRUE(std::filesystem::exists(addresses));
-  nlohmann::json reply;
-  std::thread asking([&] { reply = client.call("tenzro_moeForward", tiny_forward(4096)); });
-  // In flight once the node counts it: its own status call is the other one.
-  while (client.result("tenzro_nodeStatus", {}).value("queue_depth", 0) < 2 && reply.is_null()) {
+  const std::string body = tiny_forward(4096).dump();
+  std::future<nlohmann::json> asked = std::async(std::launch::async, [&] {
+    return client.call("tenzro_moeForward", nlohmann::json::parse(body));
+  });
+  // In flight once the node counts it: the status call itself is the other one.
+  int in_flight = 0;
+  while (in_flight < 2 && asked.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    in_flight = client.result("tenzro_nodeStatus", {}).value("queue_depth", 0);
   }
+  EXPECT_EQ(in_flight, 2) << "the forward ended before the signal: the test shows nothing";
   daemon.signal(SIGTERM);
-  asking.join();
+  const nlohmann::json reply = asked.get();
   EXPECT_TRUE(reply.contains("result")) << reply.dump().substr(0, 300);
   EXPECT_EQ(daemon.wait(), 0) << daemon.log();
   EXPECT_FALSE(std::filesystem::exists(addresses));
+}
+
+TEST(Lifecycle, AbandonedForwardDoesNotHoldUpTheEnd) {
+  const TempFolder folder;
+  DaemonProcess daemon(folder.path() + "/a");
+  ASSERT_TRUE(daemon.is_ready()) << daemon.log();
+  const RpcClient client(daemon.rpc());
+  load_tiny_layer(client, prepare_tiny_layer(client));
+  nlohmann::json request{{"jsonrpc", "2.0"},
+                         {"id", 1},
+                         {"method", "tenzro_moeForward"},
+                         {"params", tiny_forward(8192)}};
+  request["params"]["top_k"] = kTinyExperts;
+  const std::string body = request.dump();
+  client.send_and_leave(
+      "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: " +
+      std::to_string(body.size()) + "\r\n\r\n" + body);
+  daemon.signal(SIGTERM);
+  EXPECT_EQ(daemon.wait(), 0) << daemon.log();
+  EXPECT_EQ(daemon.log().find("still busy"), std::string::npos) << daemon.log();
 }
 
 TEST(Lifecycle, UnloadedExpertIsGoneAfterARestart) {

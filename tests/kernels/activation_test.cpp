@@ -82,7 +82,7 @@ TEST_P(ActivationLine, HandlesEveryTailAndWritesNoFurther) {
   const auto whole = activate(scalar(), {}, gate, up);
   for (std::size_t n = 0; n <= 48; ++n) {
     std::vector<float> in_place = up;
-    const TzActivation job{.kind = kTzSilu,
+    const TzActivation job{.kind = TzActivationKind::silu,
                            .limit = 0,
                            .alpha = 0,
                            .beta = 0,

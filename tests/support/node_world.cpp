@@ -118,7 +118,13 @@ work::StoreResult NodeWorld::run_store(const work::StoreOp& op) {
     return work::ReadBytes{it->second};
   }
   if (const auto* quarantine = std::get_if<work::QuarantineBlob>(&op)) {
-    return work::Removed{blobs_.erase(quarantine->hash) > 0};
+    const auto blob = blobs_.find(quarantine->hash);
+    const bool is_intact =
+        blob != blobs_.end() && crypto::blake3(blob->second.bytes()) == quarantine->hash;
+    if (is_intact) return work::Removed{false};
+    blobs_.erase(quarantine->hash);
+    std::erase_if(rows_, [&](const auto& row) { return row.second.hash == quarantine->hash; });
+    return work::Removed{true};
   }
   if (const auto* source = std::get_if<work::ReadSource>(&op)) return read_source(*source);
   return stat_source(std::get<work::StatSource>(op));

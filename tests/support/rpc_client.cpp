@@ -80,6 +80,13 @@ std::string RpcClient::raw(const std::string& bytes) const {
   return answer;
 }
 
+void RpcClient::send_and_leave(const std::string& bytes) const {
+  const int fd = connect_to(address_);
+  if (fd < 0) return;
+  send_all(fd, bytes);
+  ::close(fd);
+}
+
 HttpAnswer RpcClient::send(const std::string& method, const std::string& path,
                            const std::map<std::string, std::string>& headers,
                            const std::string& body) const {

@@ -32,6 +32,8 @@ class RpcClient {
                                 const std::string& body) const;
   /// Sends `bytes` on a connection of its own and reads until the other side closes.
   [[nodiscard]] std::string raw(const std::string& bytes) const;
+  /// Sends `bytes` and closes without reading.
+  void send_and_leave(const std::string& bytes) const;
 
  private:
   std::string address_;

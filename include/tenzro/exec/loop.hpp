@@ -2,8 +2,8 @@
 /// \file
 /// The one thread that owns the node's state: an event loop over Asio.
 ///
-/// `post` may be called from any thread; everything else from the loop's thread only. The loop runs until `stop`.
-/// Asio stays behind `context()`, which only shells (exec, http, net, daemon) use.
+/// `post` may be called from any thread; everything else from the loop's thread only. The loop runs
+/// until `stop`. Asio stays behind `context()`, which only shells (exec, http, net, daemon) use.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -32,7 +32,8 @@ class Loop {
   /// Monotonic time since the loop was made.
   [[nodiscard]] Instant now() const;
 
-  /// The loop's one deadline timer: `on_deadline` runs once at or after `deadline`; re-arming replaces it.
+  /// The loop's one deadline timer: `on_deadline` runs once at or after `deadline`; re-arming
+  /// replaces it.
   void arm(std::optional<Instant> deadline, std::function<void()> on_deadline);
 
  private:

@@ -2,11 +2,12 @@
 /// \file
 /// The node's worker threads: short jobs and compute slices.
 ///
-/// Two queues, one set of threads. `submit` takes whole jobs; while a job runs, its parallel_for hands out slices of at
-/// most about a millisecond that idle workers take before they begin another job, so a layer's work ends early.
-/// Short jobs (codec, crypto) go before compute jobs. Threads run at a lower priority than the loop's, so that timers
-/// and sockets never wait for a matmul; none of them spins. Queues are bounded: `submit` says no instead of growing.
-/// Thread: submit from any; the destructor waits for what runs and drops what waits.
+/// Two queues, one set of threads. `submit` takes whole jobs; while a job runs, its parallel_for
+/// hands out slices of at most about a millisecond that idle workers take before they begin another
+/// job, so a layer's work ends early. Short jobs (codec, crypto) go before compute jobs. Threads
+/// run at a lower priority than the loop's, so that timers and sockets never wait for a matmul;
+/// none of them spins. Queues are bounded: `submit` says no instead of growing. Thread: submit from
+/// any; the destructor waits for what runs and drops what waits.
 #include <cstddef>
 #include <functional>
 #include <memory>

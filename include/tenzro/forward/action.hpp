@@ -12,10 +12,7 @@
 
 namespace tenzro::forward {
 
-struct Run {
-  JobId id{};
-  work::Job job;
-};
+using work::Run;
 
 /// Have these experts of the request's layer in memory; each answers as ready or unavailable.
 struct Acquire {

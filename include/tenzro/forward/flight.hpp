@@ -111,6 +111,8 @@ class Flight {
   std::vector<work::ExpertOutput> outputs_;
   std::vector<Missing> missing_;
   std::uint32_t batches_ = 0;
+  std::uint32_t served_ = 0;  ///< batches whose outputs arrived
+  bool can_be_q8_ = false;
   bool is_q8_ = false;
 };
 

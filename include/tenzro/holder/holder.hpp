@@ -22,7 +22,8 @@
 ///  told. Never served.
 ///  - Gates are small and stay in memory; after a restart they are read back before anything else.
 /// Bounds: `holdings_max` rows, `loads_max` loads in progress, `leases_max` leases: beyond them
-/// `busy`. Cost: O(log n) a call, O(n) an eviction. Thread: the owner's only. Pure.
+/// `busy`. Cost: O(log n) a call; O(n) an eviction, and a look for what else fits after memory was
+/// freed. Thread: the owner's only. Pure.
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -108,15 +109,8 @@ struct BlobDamaged {
   std::string what;
 };
 
-struct Run {
-  JobId id{};
-  work::Job job;
-};
-
-struct Store {
-  JobId id{};
-  work::StoreOp op;
-};
+using work::Run;
+using work::Store;
 
 using Action = std::variant<Run, Store, ExpertChanged, GateChanged, ExpertLoaded, GateLoaded,
                             Unloaded, ExpertReady, ExpertUnavailable, BlobDamaged>;
@@ -249,7 +243,7 @@ class Holder {
   void on_read_admitted(const Read& read, const work::JobResult& result, Outbox& out);
   void end_read(const Read& read);
   void fail_read(const Read& read, const Error& error, Outbox& out);
-  void withdraw(const Read& read, Outbox& out);
+  void on_quarantined(const Read& read, const work::StoreResult& result, Outbox& out);
   void pump(Outbox& out);
   void pump_gates(Outbox& out);
   void pump_wanted(Outbox& out);
@@ -277,11 +271,15 @@ class Holder {
   std::map<JobId, Read> reading_;
   std::map<JobId, Read> readmitting_;
   std::map<JobId, Removal> removing_;
+  std::map<JobId, Read> quarantining_;
   Counters counters_;
   std::uint64_t reserved_bytes_ = 0;  ///< of reads under way
   std::size_t background_reads_ = 0;
   std::size_t gate_reads_ = 0;
   std::uint64_t clock_ = 0;
+  /// The background has looked at every expert on disk and none fits: it need not look again for
+  /// now.
+  bool is_settled_ = false;
 };
 
 }  // namespace tenzro::holder

@@ -61,7 +61,8 @@ class Handler {
   /// `GET` or `HEAD /blob/<hash>`. The node decides whether this caller may have it.
   virtual void on_blob(RequestRef id, const BlobHash& hash, const Caller& caller) = 0;
   /// The next `size` bytes from `offset` of a blob that serve_blob began.
-  virtual void on_blob_piece_wanted(RequestRef id, std::uint64_t offset, std::size_t size) = 0;
+  virtual void on_blob_piece_wanted(RequestRef id, const BlobHash& hash, std::uint64_t offset,
+                                    std::size_t size) = 0;
   /// `PUT /blob` of a caller with the admin scope; `size` where the client says it.
   virtual void on_put_begun(RequestRef id, std::optional<std::uint64_t> size) = 0;
   virtual void on_put_piece(RequestRef id, BufferRef piece) = 0;

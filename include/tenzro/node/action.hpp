@@ -1,6 +1,7 @@
 #pragma once
 /// \file
 /// What a node wants done by its shell: values, no callbacks.
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -18,17 +19,16 @@ struct Reply {
   Result<rpc::Answer> answer;
 };
 
-/// Compute this; answer with Node::on_job_done.
+/// Compute this; answer with Node::on_job_done. Work for a request is worth nothing once the
+/// request has its Reply or was cancelled: it may then be stopped, and answered with any error.
 struct Run {
   JobId id{};
   work::Job job;
+  std::optional<RequestId> request;
 };
 
 /// Do this on disk; answer with Node::on_store_done.
-struct Store {
-  JobId id{};
-  work::StoreOp op;
-};
+using work::Store;
 
 /// An operator should read this.
 struct Notice {

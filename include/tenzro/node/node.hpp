@@ -57,6 +57,12 @@ struct Options {
   rpc::CarrierChoice carrier = rpc::CarrierChoice::automatic;
   double min_kept_mass = 0.5;
   std::size_t requests_max = 256;
+  /// Expert outputs of one forward: tokens x slots x width x 4 bytes. More is refused, not split.
+  std::uint64_t forward_bytes_max = 2ULL << 30U;
+  /// A blob that tenzro_iroh_fetchBlob gives in one reply; larger ones go over GET /blob.
+  std::uint64_t fetch_bytes_max = 64ULL << 20U;
+  /// Roles to declare beside those that follow from what is loaded.
+  std::set<shards::Role> roles;
   std::uint64_t price_per_input_token = 10;
   std::uint64_t minimum_price = 100;
 };
@@ -169,7 +175,9 @@ class Node {
       const rpc::RouteCall& call) const;
   [[nodiscard]] Result<std::uint32_t> choose_top_k(const rpc::RouteCall& call,
                                                    const routing::Router& router) const;
-  void on_request_job(Instant now, RequestId request, const work::JobResult& result, Outbox& out);
+  [[nodiscard]] Status check_size(const rpc::RouteCall& call, std::uint32_t top_k,
+                                  const work::Gate& gate) const;
+  void on_request_job(RequestId request, const work::JobResult& result, Outbox& out);
   void on_forward_job(RequestId request, forward::Flight& flight, const work::JobResult& result);
   void on_execute_job(RequestId request, forward::Execution& execution,
                       const work::JobResult& result);

@@ -1,13 +1,18 @@
 #pragma once
 /// \file
-/// Which holder runs which expert for which token: a pure function of the routing and the shard view.
+/// Which holder runs which expert for which token: a pure function of the routing and the shard
+/// view.
 ///
 /// Rules
-///  - An expert that this node holds, on either tier, is always eligible; it goes first. Why: no wire, no receipt.
-///  - `allow_cold` absent: warm holders first, cold ones where no warm one exists; false: warm only; true: any.
+///  - An expert that this node holds, on either tier, is always eligible; it goes first. Why: no
+///  wire, no receipt.
+///  - `allow_cold` absent: warm holders first, cold ones where no warm one exists; false: warm
+///  only; true: any.
 ///  - Equal input gives an equal plan: candidates come ranked by the view, ties by address.
-///  - A token is listed once a batch, in order of first appearance. Batches are sorted by (layer, expert, provider).
-///  - Experts without an eligible holder are listed; the caller decides between failing closed and going on without.
+///  - A token is listed once a batch, in order of first appearance. Batches are sorted by (layer,
+///  expert, provider).
+///  - Experts without an eligible holder are listed; the caller decides between failing closed and
+///  going on without.
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -43,8 +48,8 @@ struct Plan {
   std::vector<Batch> unreachable;
 };
 
-[[nodiscard]] Plan make_plan(const ModelId& model, const std::vector<TokenExperts>& routing, const View& view,
-                             const Options& options);
+[[nodiscard]] Plan make_plan(const ModelId& model, const std::vector<TokenExperts>& routing,
+                             const View& view, const Options& options);
 
 /// "expert lL/eE has no reachable holder", which clients match on.
 [[nodiscard]] std::string unreachable_text(View::Slot slot);

@@ -42,15 +42,9 @@ struct Options {
   std::size_t experts_in_flight = 2;
 };
 
-struct Run {
-  JobId id{};
-  work::Job job;
-};
+using work::Run;
 
-struct Store {
-  JobId id{};
-  work::StoreOp op;
-};
+using work::Store;
 
 /// The answer of tenzro_moePrepareExperts.
 struct Started {
@@ -77,7 +71,7 @@ class Jobs {
   /// Newest last.
   [[nodiscard]] std::vector<rpc::PrepareStatusAnswer> list() const;
   /// False where the job was over already. Error: as status.
-  [[nodiscard]] Result<bool> cancel(const std::string& job_id, Outbox& out);
+  [[nodiscard]] Result<bool> cancel(const std::string& job_id);
 
   void on_job_done(JobId id, const work::JobResult& result, Outbox& out);
   void on_store_done(JobId id, const work::StoreResult& result, Outbox& out);

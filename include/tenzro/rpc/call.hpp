@@ -106,7 +106,7 @@ struct ForwardCall {
   RouteCall route;
   std::optional<bool> allow_cold;
   bool allow_partial = false;
-  CarrierChoice carrier = CarrierChoice::automatic;
+  std::optional<CarrierChoice> carrier;  ///< absent: the node's configuration
   std::optional<compute::Profile> profile;
 };
 

@@ -5,14 +5,16 @@
 /// Rules
 ///  - A provider is known once its facts were set; a declaration of an unknown provider is ignored.
 ///  - Declaring again replaces; a removed provider takes its declarations with it.
-///  - Answers come in one order, equal on every node: warm before cold, GPU before CPU, higher rate, lower address.
-/// Bounds: `providers_max`, `holdings_max`; beyond them new ones are refused. Cost: O(log n) a change, O(replicas) a lookup.
-/// Thread: the owner's only. Pure.
+///  - Answers come in one order, equal on every node: warm before cold, GPU before CPU, higher
+///  rate, lower address.
+/// Bounds: `providers_max`, `holdings_max`; beyond them new ones are refused. Cost: O(log n) a
+/// change, O(replicas) a lookup. Thread: the owner's only. Pure.
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,7 +23,18 @@
 namespace tenzro::shards {
 
 /// What a node declares itself to be; a provider may have several.
-enum class Role : std::uint8_t { replica, router, expert_holder, prefill_decode, prefill, decode, pipeline_stage };
+enum class Role : std::uint8_t {
+  replica,
+  router,
+  expert_holder,
+  prefill_decode,
+  prefill,
+  decode,
+  pipeline_stage
+};
+/// As on the wire: "ExpertHolder".
+[[nodiscard]] std::string_view name_of(Role role);
+[[nodiscard]] std::optional<Role> role_from_name(std::string_view name);
 
 struct Provider {
   ProviderAddress address{};
@@ -64,8 +77,10 @@ class View {
 
   using Slot = std::pair<LayerIndex, ExpertIndex>;
   /// Every declared expert of a model with its candidates, in (layer, expert) order.
-  [[nodiscard]] std::vector<std::pair<Slot, std::vector<Candidate>>> model(const ModelId& model) const;
+  [[nodiscard]] std::vector<std::pair<Slot, std::vector<Candidate>>> model(
+      const ModelId& model) const;
   [[nodiscard]] std::uint32_t count_role(Role role) const;
+
   [[nodiscard]] const std::map<ProviderAddress, Provider>& providers() const { return providers_; }
 
  private:

@@ -90,6 +90,8 @@ struct GateResult {
   /// [tokens, expert_width] f32: `hidden` itself where the layer is not latent. Empty unless asked
   /// for.
   BufferRef expert_input;
+  /// Whether the Q8_0 carrier can hold `hidden` and `expert_input`; false unless asked for.
+  bool can_be_q8 = false;
 };
 
 /// Run experts over rows of one input. Fails (runtime) where an output is not finite.
@@ -256,6 +258,8 @@ struct PublishBlob {
 /// A whole blob, or `not_found`.
 struct ReadBlob {
   BlobHash hash{};
+  /// A larger blob is refused before it is read (infrastructure); 0: the store's own limit.
+  std::uint64_t bytes_max = 0;
 };
 
 /// Moves a blob that failed its check out of the way and forgets it.

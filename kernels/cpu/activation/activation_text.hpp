@@ -100,7 +100,7 @@ F situ(const TzActivation* job, F gate, F up) {
 
 template <F (*Activate)(const TzActivation*, F, F)>
 void each(const TzActivation* job) {
-  const float* gate = job->kind == kTzRelu2 ? job->up : job->gate;
+  const float* gate = job->kind == TzActivationKind::relu2 ? job->up : job->gate;
   for (std::size_t i = 0; i < job->n; i += kLanes) {
     const std::size_t count = job->n - i < kLanes ? job->n - i : kLanes;
     store(job->out + i, Activate(job, load(gate + i, count), load(job->up + i, count)), count);
@@ -109,17 +109,17 @@ void each(const TzActivation* job) {
 
 void activate(const TzActivation* job) {
   switch (job->kind) {
-    case kTzSilu:
+    case TzActivationKind::silu:
       return each<silu>(job);
-    case kTzSiluClamped:
+    case TzActivationKind::silu_clamped:
       return each<silu_clamped>(job);
-    case kTzSwigluOai:
+    case TzActivationKind::swiglu_oai:
       return each<swiglu_oai>(job);
-    case kTzGeluTanh:
+    case TzActivationKind::gelu_tanh:
       return each<gelu_tanh>(job);
-    case kTzRelu2:
+    case TzActivationKind::relu2:
       return each<relu2>(job);
-    case kTzSitu:
+    case TzActivationKind::situ:
       return each<situ>(job);
   }
 }

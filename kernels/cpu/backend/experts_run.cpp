@@ -34,12 +34,16 @@ TzActivationKind kind_of(compute::Activation activation) {
   return static_cast<TzActivationKind>(activation);
 }
 
-static_assert(static_cast<int>(compute::Activation::silu) == kTzSilu);
-static_assert(static_cast<int>(compute::Activation::silu_clamped) == kTzSiluClamped);
-static_assert(static_cast<int>(compute::Activation::swigluoai) == kTzSwigluOai);
-static_assert(static_cast<int>(compute::Activation::gelu_tanh) == kTzGeluTanh);
-static_assert(static_cast<int>(compute::Activation::relu2) == kTzRelu2);
-static_assert(static_cast<int>(compute::Activation::situ) == kTzSitu);
+constexpr bool has_number_of(compute::Activation activation, TzActivationKind kind) {
+  return static_cast<int>(activation) == static_cast<int>(kind);
+}
+
+static_assert(has_number_of(compute::Activation::silu, TzActivationKind::silu));
+static_assert(has_number_of(compute::Activation::silu_clamped, TzActivationKind::silu_clamped));
+static_assert(has_number_of(compute::Activation::swigluoai, TzActivationKind::swiglu_oai));
+static_assert(has_number_of(compute::Activation::gelu_tanh, TzActivationKind::gelu_tanh));
+static_assert(has_number_of(compute::Activation::relu2, TzActivationKind::relu2));
+static_assert(has_number_of(compute::Activation::situ, TzActivationKind::situ));
 
 }  // namespace
 
@@ -182,8 +186,8 @@ void ExpertsRun::make_hidden_tile(const Piece& piece, Columns step, std::size_t 
                                   std::span<const void* const> gate_rows,
                                   std::span<const void* const> up_rows) const {
   const PackedExpert& expert = *piece.expert;
-  alignas(64) std::array<float, kRowTile * kHiddenStepFew> gate;
-  alignas(64) std::array<float, kRowTile * kHiddenStepFew> up;
+  alignas(64) std::array<float, kRowTile * kHiddenStepFew> gate{};
+  alignas(64) std::array<float, kRowTile * kHiddenStepFew> up{};
   if (expert.gate) multiplier_.multiply(*expert.gate, step, gate_rows, gate.data(), step.count);
   multiplier_.multiply(expert.up, step, up_rows, up.data(), step.count);
   multiplier_.activate({.kind = kind_of(expert.spec.activation),

@@ -69,6 +69,14 @@ ScaleAndMin unpack_q4_k_scale(const std::uint8_t* packed, std::size_t j) {
   return {static_cast<std::uint8_t>(scale), static_cast<std::uint8_t>(minimum)};
 }
 
+/// The 32 values of sub-block j: two sub-blocks share 32 bytes, low and high nibbles.
+void unpack_q4_k(const std::uint8_t* pairs, std::size_t j, std::uint8_t* values) {
+  for (std::size_t i = 0; i < 32; ++i) {
+    const std::uint32_t both = pairs[j / 2 * 32 + i];
+    values[i] = static_cast<std::uint8_t>(j % 2 == 0 ? both & 15U : both >> 4U);
+  }
+}
+
 void pack_q4_k(const Lane& lane, const PanelLayout& layout, std::uint8_t* out) {
   constexpr std::size_t kBlockBytes = 144;  // f16 d, f16 dmin, 12 scales, 128 nibble pairs
   for (std::size_t super = 0; super < lane.cols / 256; ++super) {
@@ -83,10 +91,7 @@ void pack_q4_k(const Lane& lane, const PanelLayout& layout, std::uint8_t* out) {
       scales[0] = pair.scale;
       scales[16] = pair.minimum;
       std::uint8_t values[32];
-      for (std::size_t i = 0; i < 32; ++i) {
-        const std::uint32_t both = from[16 + j / 2 * 32 + i];
-        values[i] = static_cast<std::uint8_t>(j % 2 == 0 ? both & 15U : both >> 4U);
-      }
+      unpack_q4_k(from + 16, j, values);
       pack_nibbles(values, lane.index, out + block * 256);
     }
   }
@@ -105,6 +110,15 @@ std::uint8_t unpack_q6_k(const std::uint8_t* from, std::size_t e) {
   return static_cast<std::uint8_t>(low | (high << 4U));
 }
 
+/// Bits 4 and 5 of 32 values: group g = 4h + j at bits 2j of vector h.
+void pack_top_bits(const std::uint8_t* values, std::size_t lane, std::uint8_t* out) {
+  for (std::size_t i = 0; i < 32; ++i) {
+    const std::uint32_t bits = static_cast<std::uint32_t>(values[i] >> 4U) << (i / 4 % 4 * 2);
+    std::uint8_t& to = out[i / 16 * 64 + lane * 4 + i % 4];
+    to = static_cast<std::uint8_t>(to | bits);
+  }
+}
+
 void pack_q6_k(const Lane& lane, const PanelLayout& layout, std::uint8_t* out) {
   constexpr std::size_t kBlockBytes = 210;  // ql[128], qh[64], i8 scales[16], f16 d
   for (std::size_t super = 0; super < lane.cols / 256; ++super) {
@@ -118,12 +132,7 @@ void pack_q6_k(const Lane& lane, const PanelLayout& layout, std::uint8_t* out) {
       std::uint8_t values[32];
       for (std::size_t i = 0; i < 32; ++i) values[i] = unpack_q6_k(from, j * 32 + i);
       pack_nibbles(values, lane.index, out + block * 384);
-      std::uint8_t* high = out + block * 384 + 256 + lane.index * 4;
-      for (std::size_t i = 0; i < 32; ++i) {
-        const std::uint32_t bits = static_cast<std::uint32_t>(values[i] >> 4U) << (i / 4 % 4 * 2);
-        std::uint8_t& to = high[i / 16 * 64 + i % 4];
-        to = static_cast<std::uint8_t>(to | bits);
-      }
+      pack_top_bits(values, lane.index, out + block * 384 + 256);
     }
   }
 }

@@ -22,18 +22,17 @@ float add_block(const TzMatmul* job, const std::uint8_t* panel, std::size_t bloc
   return __builtin_fmaf(static_cast<float>(dot), d * x.scale, sum);
 }
 
+float dot(const TzMatmul* job, const std::uint8_t* panel, std::size_t lane, const void* row) {
+  const TzQ8Block* x = static_cast<const TzQ8Block*>(row);
+  float sum = 0.0F;
+  for (std::size_t block = 0; block < job->k / 32; ++block) {
+    sum = add_block(job, panel, block, lane, x[block], sum);
+  }
+  return sum;
+}
+
 }  // namespace
 
 extern "C" void tz_q6_k_matmul_m1n1__scalar(const TzMatmul* job) {
-  for (std::size_t row = 0; row < job->rows; ++row) {
-    const TzQ8Block* x = static_cast<const TzQ8Block*>(job->x[row]);
-    for (std::size_t n = 0; n < job->cols; ++n) {
-      const std::uint8_t* panel = job->weights + n / kPanel * job->panel_bytes;
-      float sum = 0.0F;
-      for (std::size_t block = 0; block < job->k / 32; ++block) {
-        sum = add_block(job, panel, block, n % kPanel, x[block], sum);
-      }
-      store(job, row, n, sum);
-    }
-  }
+  each_output<dot>(job);
 }

@@ -33,9 +33,16 @@ constexpr std::size_t kPanel = 16;
   return sign != 0 ? -magnitude : magnitude;
 }
 
-/// Adds the bias once, after the last k.
-[[maybe_unused]] void store(const TzMatmul* job, std::size_t row, std::size_t n, float sum) {
-  job->out[row * job->out_stride + n] = job->bias != nullptr ? sum + job->bias[n] : sum;
+/// Writes Dot(job, panel, lane, x) for every row and output; adds the bias once, after the last k.
+template <float (*Dot)(const TzMatmul*, const std::uint8_t*, std::size_t, const void*)>
+void each_output(const TzMatmul* job) {
+  for (std::size_t row = 0; row < job->rows; ++row) {
+    for (std::size_t n = 0; n < job->cols; ++n) {
+      const std::uint8_t* panel = job->weights + n / kPanel * job->panel_bytes;
+      const float sum = Dot(job, panel, n % kPanel, job->x[row]);
+      job->out[row * job->out_stride + n] = job->bias != nullptr ? sum + job->bias[n] : sum;
+    }
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "tenzro/config/config.hpp"
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -87,6 +88,18 @@ TEST(Config, ShippedFileListsEveryKeyWithItsDefault) {
   }
 }
 
+TEST(Config, EveryShippedConfigurationLoads) {
+  std::size_t loaded = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(TENZRO_CONFIGS)) {
+    const std::string path = entry.path().string();
+    if (!path.ends_with(".toml") || path.ends_with("/catalog.toml")) continue;
+    const auto config = parse(read_file(path), path);
+    EXPECT_TRUE(config) << config.error().message();
+    ++loaded;
+  }
+  EXPECT_GE(loaded, 2U);
+}
+
 struct Refusal {
   const char* toml;
   const char* message;
@@ -121,6 +134,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "t.toml:2: holder.memory_budget: must be a size: bytes, or text like \"8GiB\" (B, "
                 "KiB, MiB, GiB), or "
                 "\"auto\""},
+        Refusal{"[holder]\nmemory_budget = 0\n",
+                "t.toml:2: holder.memory_budget: must be at least one byte"},
         Refusal{"[rpc]\ntls_cert = \"a.pem\"\n",
                 "t.toml:2: rpc.tls_cert: tls_cert and tls_key go together"},
         Refusal{"[node]\nroles = [\"Boss\"]\n", "t.toml:2: node.roles: unknown role 'Boss'"},

@@ -123,7 +123,8 @@ void TestServer::on_blob(RequestRef id, const BlobHash&, const Caller& caller) {
   }
 }
 
-void TestServer::on_blob_piece_wanted(RequestRef id, std::uint64_t offset, std::size_t size) {
+void TestServer::on_blob_piece_wanted(RequestRef id, const BlobHash& /*hash*/, std::uint64_t offset,
+                                      std::size_t size) {
   push({.kind = Event::Kind::piece_wanted, .id = id, .offset = offset, .size = size});
   server_->send_piece(id, BufferRef::copy_of(std::string_view(*blob).substr(
                               static_cast<std::size_t>(offset), size)));

@@ -66,7 +66,8 @@ class TestServer final : public Handler {
   void on_rpc(RequestRef id, BufferRef body, const Caller& caller) override;
   void on_page(RequestRef id, Page page) override;
   void on_blob(RequestRef id, const BlobHash& hash, const Caller& caller) override;
-  void on_blob_piece_wanted(RequestRef id, std::uint64_t offset, std::size_t size) override;
+  void on_blob_piece_wanted(RequestRef id, const BlobHash& hash, std::uint64_t offset,
+                            std::size_t size) override;
   void on_put_begun(RequestRef id, std::optional<std::uint64_t> size) override;
   void on_put_piece(RequestRef id, BufferRef piece) override;
   void on_put_ended(RequestRef id) override;

@@ -69,6 +69,8 @@ TEST(NodeCalls, ForwardWithoutAnExpertFailsClosedAndPartialScalesTheRest) {
   const auto answer = expect_answer<rpc::ForwardAnswer>(world.call(partial));
   const std::span<const float> y = answer.outputs.as<float>();
   EXPECT_EQ(std::vector<float>(y.begin(), y.end()), (std::vector<float>{4.0F, 4.0F, 0.0F, 1.0F}));
+  EXPECT_EQ(answer.batches, 1U);
+  EXPECT_EQ(answer.transports_local, 1U);
   ASSERT_EQ(answer.missing.size(), 1U);
   EXPECT_EQ(answer.missing[0].slot.expert, 1U);
   EXPECT_EQ(answer.missing[0].tokens, (std::vector<std::uint32_t>{0}));
@@ -221,8 +223,22 @@ TEST(NodeCalls, BeyondItsLimitTheNodeIsBusyAndStatusStillAnswers) {
   world.begin(forward_of({1, 1, 1, 1}));
   world.begin(forward_of({1, 1, 1, 1}));
   const RequestId third = world.begin(forward_of({1, 1, 1, 1}));
-  ASSERT_TRUE(world.answer(third).has_value());
+  const auto refused = world.answer(third);
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(error_of(*refused).code, ErrorCode::busy);
   expect_answer<rpc::ExpertStatusAnswer>(world.call(rpc::ExpertStatusCall{}));
+}
+
+TEST(NodeCalls, ForwardWhoseOutputsWouldNotFitIsRefusedWithTheNumbers) {
+  NodeWorld::Setup setup;
+  setup.options.forward_bytes_max = 100;
+  NodeWorld world(setup);
+  load_layer(world, 2);
+  const Error error = error_of(world.call(forward_of({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1})));
+  EXPECT_EQ(error.code, ErrorCode::invalid_params);
+  EXPECT_EQ(error.message(),
+            "hidden_states: 3 tokens with 3 slots need 144 bytes of expert outputs; a forward may "
+            "take 100");
 }
 
 TEST(NodeCalls, DrainingNodeFinishesWhatItHasAndTakesNothingNew) {

@@ -29,12 +29,16 @@ NodeWorld::Setup memory_for(std::uint64_t experts) {
   return setup;
 }
 
-float execute(NodeWorld& world, ExpertIndex expert) {
+rpc::ExecuteCall execute_call(ExpertIndex expert) {
   const std::vector<float> x{1, 0, 0, 0};
   rpc::ExecuteCall call{.key = {"m", 0, expert}, .d_model = kSmallWidth, .token_indices = {0}};
   call.hidden = {1, kSmallWidth, BufferRef::copy_of(std::as_bytes(std::span(x)))};
   call.carrier = call.hidden.data;
-  return expect_answer<rpc::ExecuteAnswer>(world.call(call)).outputs.as<float>()[0];
+  return call;
+}
+
+float execute(NodeWorld& world, ExpertIndex expert) {
+  return expect_answer<rpc::ExecuteAnswer>(world.call(execute_call(expert))).outputs.as<float>()[0];
 }
 
 TEST(Residency, LeastRecentlyUsedExpertGoesToDiskAndComesBackWhenUsed) {
@@ -104,6 +108,68 @@ TEST(Residency, DamagedBlobIsWithdrawnNeverServedAndAFreshLoadHeals) {
   for (ExpertIndex e = 0; e < 2; ++e) expect_answer<rpc::ExpertRow>(world.call(load_of(e)));
   EXPECT_EQ(execute(world, 0), 1.0F);
   EXPECT_EQ(execute(world, 1), 2.0F);
+}
+
+TEST(Residency, ShortageOfTheMomentFailsTheCallAndKeepsTheHolding) {
+  bool is_short = false;
+  NodeWorld::Setup setup = memory_for(1);
+  setup.store_fault = [&](const work::StoreOp& op) -> Status {
+    if (!is_short || !std::holds_alternative<work::ReadBlob>(op)) return {};
+    return fail(ErrorCode::busy, "", "too many open files");
+  };
+  NodeWorld world(setup);
+  for (ExpertIndex e = 0; e < 2; ++e) expect_answer<rpc::ExpertRow>(world.call(load_of(e)));
+  is_short = true;
+  EXPECT_FALSE(world.call(execute_call(0)));
+  EXPECT_EQ(status_of(world).experts.size(), 2U);
+  EXPECT_TRUE(world.notices().empty());
+  is_short = false;
+  EXPECT_EQ(execute(world, 0), 1.0F);
+}
+
+TEST(Residency, UnreadableBlobThatIsWholeWhenReadAgainIsKept) {
+  bool is_broken = false;
+  NodeWorld::Setup setup = memory_for(1);
+  setup.store_fault = [&](const work::StoreOp& op) -> Status {
+    if (!is_broken || !std::holds_alternative<work::ReadBlob>(op)) return {};
+    return fail(ErrorCode::io, "", "input/output error");
+  };
+  NodeWorld world(setup);
+  for (ExpertIndex e = 0; e < 2; ++e) expect_answer<rpc::ExpertRow>(world.call(load_of(e)));
+  is_broken = true;
+  EXPECT_FALSE(world.call(execute_call(0)));
+  is_broken = false;
+  EXPECT_EQ(status_of(world).experts.size(), 2U);
+  EXPECT_EQ(execute(world, 0), 1.0F);
+}
+
+TEST(Residency, LoadThatLandsWhileAReadOfTheOldBytesFailsStaysAndCountsOnce) {
+  NodeWorld::Setup setup;
+  bool is_broken = false;
+  setup.store_fault = [&](const work::StoreOp& op) -> Status {
+    if (!is_broken || !std::holds_alternative<work::ReadBlob>(op)) return {};
+    return fail(ErrorCode::not_found, "", "gone");
+  };
+  NodeWorld world(setup);
+  expect_answer<rpc::GateRow>(
+      world.call(rpc::GateLoadCall{.key = {"m", 0}, .has_inline = true, .blob = small_gate(2, 2)}));
+  expect_answer<rpc::ExpertRow>(world.call(load_of(0)));
+  const std::uint64_t bytes = status_of(world).memory_bytes;
+  is_broken = true;
+  world.restart();  // reads of gate and expert are under way
+  const RequestId gate =
+      world.begin(rpc::GateLoadCall{.key = {"m", 0}, .has_inline = true, .blob = small_gate(2, 2)});
+  const RequestId expert = world.begin(load_of(0));
+  world.settle();
+  EXPECT_TRUE(world.answer(gate)->has_value());
+  EXPECT_TRUE(world.answer(expert)->has_value());
+  is_broken = false;
+  const rpc::ExpertStatusAnswer status = status_of(world);
+  EXPECT_EQ(status.gates.size(), 1U);
+  EXPECT_EQ(status.experts.size(), 1U);
+  EXPECT_EQ(status.memory_bytes, bytes);
+  EXPECT_EQ(status.disk_experts, 0U);
+  EXPECT_EQ(execute(world, 0), 1.0F);
 }
 
 TEST(Residency, FullDiskRefusesTheLoadWithItsNumbersAndKeepsTheOld) {

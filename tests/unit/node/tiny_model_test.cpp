@@ -30,8 +30,9 @@ struct Preset {
   double error_max;
 };
 
-// Dense: f32 sums in another order than the reference's. Quantised: the quantiser's own error over a layer, and activations
-// rounded to Q8_0 twice; each bound is about 1.5 times the worst measured over both models.
+// Dense: f32 sums in another order than the reference's. Quantised: the quantiser's own error over
+// a layer, and activations rounded to Q8_0 twice; each bound is about 1.5 times the worst measured
+// over both models.
 constexpr Preset kPresets[] = {
     {"dense", std::nullopt, std::nullopt, 1e-5},
     {"q8_0", tensor::WeightType::q8_0, tensor::WeightType::q8_0, 1.5e-2},

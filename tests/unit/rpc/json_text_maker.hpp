@@ -34,6 +34,7 @@ inline std::string random_string(Prng& prng) {
   return text + '"';
 }
 
+// NOLINTBEGIN(misc-no-recursion): each level is told how many may follow
 inline std::string random_object(Prng& prng, unsigned depth) {
   std::string text = "{";
   const std::uint64_t members = prng.below(12);
@@ -81,6 +82,8 @@ inline std::string random_json(Prng& prng, unsigned depth) {
   }
   return random_space(prng) + value + random_space(prng);
 }
+
+// NOLINTEND(misc-no-recursion)
 
 /// The same text with a few bytes changed, lost or doubled.
 inline std::string damaged(std::string text, Prng& prng) {

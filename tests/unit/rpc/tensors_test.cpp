@@ -284,6 +284,33 @@ TEST(Execute, RefusesDenseRowsThatDoNotMatchTheTokens) {
   EXPECT_EQ(with("[0.0]", ""), start + "token_indices[0]: must be an integer");
 }
 
+/// The same string with some of its characters escaped.
+std::string escaped(const std::string& text, Prng& prng) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<std::uint8_t>(c);
+    if (prng.below(40) == 0) {
+      out.append("\\u00").append(1, kHex[byte >> 4U]).append(1, kHex[byte & 15U]);
+    } else if (c == '/' && prng.below(2) == 0) {
+      out += "\\/";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string as_numbers(const Floats& values) {
+  std::string out;
+  for (const float value : values) out += (out.empty() ? "" : ", ") + nlohmann::json(value).dump();
+  return out;
+}
+
+ForwardCall forward(const std::string& rest) {
+  return call_of<ForwardCall>("tenzro_moeForward", route(rest));
+}
+
 // A string may be written with escapes, and then it is read another way than from the body itself.
 TEST(Tensors, AreTheSameHoweverTheTextIsWritten) {
   Prng prng(4);
@@ -291,28 +318,9 @@ TEST(Tensors, AreTheSameHoweverTheTextIsWritten) {
     Floats values(2 * prng.below(400));
     for (float& value : values) value = static_cast<float>(prng.below(1'000'000)) * 0.37F - 1000;
     const std::string text = base64_of(values);
-    std::string escaped;
-    for (const char c : text) {
-      constexpr std::string_view kHex = "0123456789ABCDEF";
-      const auto byte = static_cast<unsigned>(c);
-      if (prng.below(40) == 0) {
-        escaped.append("\\u00").append(1, kHex[byte >> 4U]).append(1, kHex[byte & 15U]);
-      } else if (c == '/' && prng.below(2) == 0) {
-        escaped += "\\/";
-      } else {
-        escaped += c;
-      }
-    }
-    std::string numbers;
-    for (const float value : values) {
-      numbers += (numbers.empty() ? "" : ", ") + nlohmann::json(value).dump();
-    }
-    const auto plain =
-        call_of<ForwardCall>("tenzro_moeForward", route(R"("hidden_states":")" + text + '"'));
-    const auto other =
-        call_of<ForwardCall>("tenzro_moeForward", route(R"("hidden_states":")" + escaped + '"'));
-    const auto list =
-        call_of<ForwardCall>("tenzro_moeForward", route(R"("hidden":[)" + numbers + ']'));
+    const ForwardCall plain = forward(R"("hidden_states":")" + text + '"');
+    const ForwardCall other = forward(R"("hidden_states":")" + escaped(text, prng) + '"');
+    const ForwardCall list = forward(R"("hidden":[)" + as_numbers(values) + ']');
     ASSERT_EQ(floats_of(plain.route.hidden.data), values);
     ASSERT_EQ(text_of(other), text_of(plain));
     ASSERT_EQ(text_of(list), text_of(plain));

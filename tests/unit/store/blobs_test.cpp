@@ -160,14 +160,14 @@ TEST(Blobs, QuarantineKeepsTheNewestFew) {
 
 TEST(Blobs, DirectoryOfAnotherNodeIsBusy) {
   TemporaryDirectory temporary;
-  NodeStore one(temporary / "one", Options{.blob_dir = temporary / "shared"});
-  NodeStore two(temporary / "two", Options{.blob_dir = temporary / "shared"});
+  NodeStore one(temporary / "one", Options{.blob_dir = temporary / "common"});
+  NodeStore two(temporary / "two", Options{.blob_dir = temporary / "common"});
   ASSERT_TRUE(one.publish("x"));
-  EXPECT_TRUE(std::filesystem::exists(temporary / "shared/quarantine"));
+  EXPECT_TRUE(std::filesystem::exists(temporary / "common/quarantine"));
   const Status refused = two.open();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::busy);
-  EXPECT_THAT(refused.error().message(), HasSubstr("blob directory '" + temporary / "shared"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("blob directory '" + temporary / "common"));
 }
 
 }  // namespace
