@@ -22,6 +22,22 @@ void add_global_flags(CLI::App& app, Settings& settings, std::int64_t& timeout_s
   app.add_option("--ca-file", settings.ca_file, "PEM file of the authorities to trust (https)");
 }
 
+/// Whole numbers are decimal digits and nothing else: the parser's own reading takes 010 for eight
+/// and nothing for zero.
+void read_numbers_plainly(CLI::App& command) {
+  const CLI::Validator plain(
+      [](std::string& text) {
+        const bool is_plain = !text.empty() &&
+                              text.find_first_not_of("0123456789") == std::string::npos &&
+                              (text.size() == 1 || text.front() != '0');
+        return is_plain ? std::string() : "'" + text + "' is not a whole number in decimal digits";
+      },
+      "");
+  for (CLI::Option* option : command.get_options()) {
+    if (option->get_type_name() == "UINT") option->check(plain);
+  }
+}
+
 }  // namespace
 
 std::variant<Parsed, Said> parse_command_line(std::vector<std::string> arguments,
@@ -45,10 +61,14 @@ std::variant<Parsed, Said> parse_command_line(std::vector<std::string> arguments
   add_prepare_commands(moe, selection);
   add_receipt_commands(moe, selection);
   add_node_commands(app, selection);
-  add_demo_command(app, selection);
   add_doctor_command(app, selection);
   add_demo_command(app, selection);
   add_bench_command(app, selection);
+
+  for (CLI::App* group : {&app, &moe}) {
+    for (CLI::App* command : group->get_subcommands([](CLI::App*) { return true; }))
+      read_numbers_plainly(*command);
+  }
 
   std::reverse(arguments.begin(), arguments.end());  // the parser takes them from the back
   try {

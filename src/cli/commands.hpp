@@ -26,8 +26,6 @@ void add_node_commands(CLI::App& app, Selection& selection);
 void add_demo_command(CLI::App& app, Selection& selection);
 /// doctor
 void add_doctor_command(CLI::App& app, Selection& selection);
-/// demo
-void add_demo_command(CLI::App& app, Selection& selection);
 /// bench
 void add_bench_command(CLI::App& app, Selection& selection);
 

@@ -41,7 +41,19 @@ Outcome<std::string> read_file(const std::string& path, std::uint64_t bytes_max)
 }
 
 Outcome<void> write_file(const std::string& path, std::string_view bytes) {
-  const std::string beside = path + ".part";
+  std::error_code ignored;
+  // A device or a pipe is written to, never replaced; behind a symbolic link it is the file that
+  // is.
+  const auto status = std::filesystem::status(path, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    std::ofstream out(path, std::ios::binary);
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    out.close();
+    return out ? Outcome<void>() : file_failure(path, "cannot be written");
+  }
+  std::filesystem::path target = std::filesystem::canonical(path, ignored);
+  if (ignored) target = path;
+  const std::string beside = target.string() + ".part";
   {
     std::ofstream out(beside, std::ios::binary | std::ios::trunc);
     out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -52,7 +64,7 @@ Outcome<void> write_file(const std::string& path, std::string_view bytes) {
     }
   }
   std::error_code error;
-  std::filesystem::rename(beside, path, error);
+  std::filesystem::rename(beside, target, error);
   if (error) {
     std::remove(beside.c_str());
     return file_failure(path, error.message());

@@ -15,6 +15,8 @@ int http_status(ErrorCode code) {
       return 404;
     case ErrorCode::forbidden:
       return 403;
+    case ErrorCode::invalid_params:
+      return 400;
     case ErrorCode::busy:
       return 503;
     case ErrorCode::no_space:

@@ -1,3 +1,4 @@
+#include <csignal>
 #include <cstdio>
 #include <iostream>
 
@@ -67,6 +68,7 @@ void raise_file_limit() {
 int main(int argc, char** argv) {
   return_large_blocks();
   raise_file_limit();
+  std::signal(SIGPIPE, SIG_IGN);  // a log reader that leaves does not end the node
   daemon::Flags flags;
   bool check_config = false;
   bool wants_id = false;

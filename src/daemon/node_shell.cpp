@@ -124,10 +124,6 @@ void NodeShell::on_stored(JobId id, const work::StoreResult& result) {
   apply(std::move(out));
 }
 
-void NodeShell::stop_work() {
-  for (auto& [request, call] : calls_) *call.stop = true;
-}
-
 void NodeShell::rearm() {
   workshop_.loop.arm(node_.next_deadline(), [this, alive = alive_] {
     if (!*alive) return;

@@ -46,9 +46,6 @@ class NodeShell {
   /// A store operation of the node is over. The loop's thread.
   void on_stored(JobId id, const work::StoreResult& result);
 
-  /// Ends the work of every request at its next slice; for the end of the process.
-  void stop_work();
-
   [[nodiscard]] node::Node& node() { return node_; }
 
  private:

@@ -175,6 +175,7 @@ class Service final : public http::Handler {
   std::unique_ptr<http::Server> server_;
   asio::signal_set signals_;
   asio::steady_timer drain_timer_;
+  ExitCode exit_code_ = ExitCode::done;
   bool is_draining_ = false;
 };
 
@@ -280,7 +281,7 @@ ExitCode Service::run() {
   loop_.run();
   if (auto status = store::remove_addresses(*dir_); !status)
     spdlog::warn("{}", status.error().message());
-  return ExitCode::done;
+  return exit_code_;
 }
 
 void Service::on_ready() {
@@ -290,6 +291,9 @@ void Service::on_ready() {
                                    .provider = key_->address()};
   if (auto status = store::write_addresses(*dir_, addresses); !status) {
     spdlog::error("{}", status.error().message());
+    exit_code_ = ExitCode::storage;  // nobody would find the node
+    loop_.stop();
+    return;
   }
   spdlog::info("ready rpc={} experts={} gates={}", addresses.rpc, node_->holder().experts().size(),
                node_->holder().gates().size());
@@ -316,8 +320,10 @@ void Service::begin_drain(int signal) {
     if (error) return;
     spdlog::warn("still busy after {} s: ending with {} requests unanswered", kDrainMax.count(),
                  node_->requests_in_progress());
-    shell_->stop_work();
-    loop_.stop();
+    // What still runs is not waited for: everything acknowledged is on disk.
+    if (auto status = store::remove_addresses(*dir_); !status)
+      spdlog::warn("{}", status.error().message());
+    std::_Exit(static_cast<int>(ExitCode::done));
   });
   server_->drain([this] { loop_.stop(); });
 }

@@ -25,8 +25,15 @@ void Execution::start(Outbox& out) {
 }
 
 void Execution::on_expert_ready(std::shared_ptr<const compute::ResidentExpert> resident,
-                                Outbox& out) {
+                                const work::ExpertFacts& facts, Outbox& out) {
   if (phase_ != Phase::acquiring) return;
+  if (facts.d_model != request_.d_model) {  // reloaded since the request was checked
+    finish(fail(ErrorCode::invalid_params, "d_model",
+                std::to_string(request_.d_model) + " is not the expert's width, " +
+                    std::to_string(facts.d_model)),
+           out);
+    return;
+  }
   phase_ = Phase::running;
   std::vector<std::uint32_t> rows(request_.token_indices.size());
   std::iota(rows.begin(), rows.end(), 0U);

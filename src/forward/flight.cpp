@@ -93,8 +93,19 @@ bool Flight::chooses_q8(const planner::Plan& plan, const Facts& facts) const {
 }
 
 void Flight::on_expert_ready(ExpertIndex expert,
-                             std::shared_ptr<const compute::ResidentExpert> resident) {
+                             std::shared_ptr<const compute::ResidentExpert> resident,
+                             const work::ExpertFacts& facts, Outbox& out) {
   if (phase_ != Phase::running || !open_.contains(expert)) return;
+  // Checked here and not in the plan: a reload may have changed it since.
+  const std::uint32_t width = is_shared(expert) ? request_.d_model : gate_->expert_width;
+  if (facts.d_model != width) {
+    finish(fail(ErrorCode::runtime, "",
+                "moe forward: expert l" + std::to_string(request_.layer.layer) + "/e" +
+                    std::to_string(expert) + " has width " + std::to_string(facts.d_model) +
+                    ", its layer's gate gives it rows of " + std::to_string(width)),
+           out);
+    return;
+  }
   ready_.push_back({expert, std::move(resident)});
 }
 

@@ -9,9 +9,16 @@ namespace tenzro::http {
 namespace {
 
 constexpr std::size_t kChunkedStartBytes = 64UL << 10U;
+constexpr std::size_t kFreeBytes = 64UL << 10U;
 
 std::size_t clamp_to_size(std::uint64_t bytes, std::size_t bytes_max) {
   return bytes < bytes_max ? static_cast<std::size_t>(bytes) : bytes_max;
+}
+
+/// What a body of that size counts for: small ones are free, so that large ones never shut them
+/// out. At most `connections_max` of them are there at once.
+std::size_t charge_of(std::size_t bytes) {
+  return bytes <= kFreeBytes ? 0 : bytes;
 }
 
 }  // namespace
@@ -32,13 +39,25 @@ std::size_t Body::next_size() const {
   return std::min(doubled, static_cast<std::size_t>(plan_.bytes_max));
 }
 
+/// How much of the buffer may be filled next. A client that says a large length and sends nothing
+/// takes address space, which is plenty, and no share of the budget.
+std::size_t Body::next_grant() const {
+  if (plan_.kind == Kind::pieces || !plan_.length) return target_.size();
+  return std::min(target_.size(), std::max(granted_ * 2, kChunkedStartBytes));
+}
+
 bool Body::make_room() {
-  if (filled_ < target_.size()) return true;
-  const std::size_t size = next_size();
-  if (!reservation_.grow_to(size)) return false;
-  BufferRef larger = BufferRef::allocate(size);
-  if (filled_ != 0) std::memcpy(larger.mutable_bytes().data(), target_.bytes().data(), filled_);
-  target_ = std::move(larger);
+  if (filled_ < granted_) return true;
+  if (filled_ == target_.size()) {
+    const std::size_t size = next_size();
+    if (!plan_.length && !reservation_.grow_to(charge_of(size))) return false;
+    BufferRef larger = BufferRef::allocate(size);
+    if (filled_ != 0) std::memcpy(larger.mutable_bytes().data(), target_.bytes().data(), filled_);
+    target_ = std::move(larger);
+  }
+  const std::size_t grant = next_grant();
+  if (!reservation_.grow_to(charge_of(grant))) return false;
+  granted_ = grant;
   return true;
 }
 
@@ -91,9 +110,9 @@ Body::Progress Body::decode_chunks(Input& input, RequestParser& parser) {
 }
 
 std::span<std::byte> Body::direct_space() {
-  if (!plan_.length || is_complete_ || filled_ == target_.size()) return {};
+  if (!plan_.length || is_complete_ || filled_ == granted_) return {};
   const std::uint64_t left = *plan_.length - received_;
-  const std::span<std::byte> space = target_.mutable_bytes().subspan(filled_);
+  const std::span<std::byte> space = target_.mutable_bytes().subspan(filled_, granted_ - filled_);
   return space.first(clamp_to_size(left, space.size()));
 }
 
@@ -108,6 +127,7 @@ BufferRef Body::take() {
   BufferRef taken = filled_ == 0 ? BufferRef{} : target_.slice(0, filled_);
   target_ = {};
   filled_ = 0;
+  granted_ = 0;
   return taken;
 }
 

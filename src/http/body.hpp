@@ -7,8 +7,8 @@
 ///    limit.
 ///  - pieces: buffers of kPieceBytes; the owner takes each before more is received.
 /// A body of known length may be received straight into its buffer (`direct_space`); its buffer
-/// keeps its address until `take`. What is allocated counts against the budget until the Body dies.
-/// Thread: the loop's.
+/// keeps its address until `take`. What may be filled so far counts against the budget until the
+/// Body dies: it grows by doubling as bytes arrive, and small bodies are free. Thread: the loop's.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -62,6 +62,7 @@ class Body {
   [[nodiscard]] BufferRef take();
 
  private:
+  [[nodiscard]] std::size_t next_grant() const;
   [[nodiscard]] bool make_room();
   [[nodiscard]] std::size_t next_size() const;
   [[nodiscard]] Progress decode_chunks(Input& input, RequestParser& parser);
@@ -70,6 +71,7 @@ class Body {
   Reservation reservation_;
   BufferRef target_;
   std::size_t filled_ = 0;
+  std::size_t granted_ = 0;  ///< of the target, at least filled_
   std::uint64_t received_ = 0;
   bool is_complete_ = false;
 };

@@ -54,6 +54,8 @@ void Node::on_request_store(RequestId request, const work::StoreResult& result, 
   if (!result) {
     const bool is_fetch = !std::holds_alternative<PublishWait>(it->second);
     const std::string prefix = is_fetch ? "blob fetch: " : "blob publish: ";
+    if (result.error().code == ErrorCode::invalid_params)
+      return reply(request, fail(result.error()), out);
     reply(request, fail(ErrorCode::infrastructure, "", prefix + result.error().message()), out);
     return;
   }
@@ -102,14 +104,14 @@ void Node::on_lease_answer(const holder::Action& action) {
   forward::Outbox actions;
   if (auto* wait = std::get_if<ForwardWait>(&it->second)) {
     if (ready != nullptr) {
-      wait->flight->on_expert_ready(ready->expert, ready->resident);
+      wait->flight->on_expert_ready(ready->expert, ready->resident, ready->facts, actions);
     } else {
       wait->flight->on_expert_unavailable(unavailable->expert, unavailable->error, actions);
     }
     touched_.insert(request);
   } else if (auto* execute = std::get_if<ExecuteWait>(&it->second)) {
     if (ready != nullptr) {
-      execute->execution->on_expert_ready(ready->resident, actions);
+      execute->execution->on_expert_ready(ready->resident, ready->facts, actions);
     } else {
       execute->execution->on_expert_unavailable(unavailable->error, actions);
     }

@@ -133,11 +133,14 @@ work::StoreResult Store::State::run(const work::StoreOp& op) {
             return to_output(shelf->publish(publish.bytes));
           },
           [this](const work::ReadBlob& read) -> work::StoreResult {
-            const Result<std::uint64_t> size = shelf->blobs().size(read.hash);
-            if (size && read.bytes_max != 0 && *size > read.bytes_max) {
-              return fail(ErrorCode::infrastructure, "",
-                          "the blob has " + std::to_string(*size) + " bytes, more than the " +
-                              std::to_string(read.bytes_max) + " of one reply: use GET /blob/");
+            if (read.bytes_max != 0) {
+              const Result<std::uint64_t> size = shelf->blobs().size(read.hash);
+              if (!size) return fail(size.error());
+              if (*size > read.bytes_max) {
+                return fail(ErrorCode::infrastructure, "",
+                            "the blob has " + std::to_string(*size) + " bytes, more than the " +
+                                std::to_string(read.bytes_max) + " of one reply: use GET /blob/");
+              }
             }
             return bytes_read(shelf->blobs().read(read.hash));
           },

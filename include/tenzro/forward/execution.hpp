@@ -29,7 +29,8 @@ class Execution {
   Execution(ExecuteRequest request, work::JobIds& ids);
 
   void start(Outbox& out);
-  void on_expert_ready(std::shared_ptr<const compute::ResidentExpert> resident, Outbox& out);
+  void on_expert_ready(std::shared_ptr<const compute::ResidentExpert> resident,
+                       const work::ExpertFacts& facts, Outbox& out);
   void on_expert_unavailable(const Error& error, Outbox& out);
   /// A job of this execution failed: it ends with that error.
   void on_failed(const Error& error, Outbox& out);

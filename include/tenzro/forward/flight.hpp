@@ -66,7 +66,9 @@ class Flight {
   /// The gate's answer. `self` is this node's address, `facts` tells of every expert in the view.
   void on_gated(const work::GateResult& result, const shards::View& view,
                 const ProviderAddress& self, const Facts& facts, Outbox& out);
-  void on_expert_ready(ExpertIndex expert, std::shared_ptr<const compute::ResidentExpert> resident);
+  /// Ends the forward where the expert's width is not the one its layer gives it.
+  void on_expert_ready(ExpertIndex expert, std::shared_ptr<const compute::ResidentExpert> resident,
+                       const work::ExpertFacts& facts, Outbox& out);
   void on_expert_unavailable(ExpertIndex expert, const Error& error, Outbox& out);
   /// Runs what became ready since the last call, as one job, and combines once all has answered.
   void advance(Outbox& out);

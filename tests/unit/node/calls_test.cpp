@@ -119,6 +119,26 @@ TEST(NodeCalls, WhatIsNotLoadedOrDoesNotFitIsNamed) {
   EXPECT_EQ(error_of(world.call(execute)).message(), "d_model: 2 is not the expert's width, 4");
 }
 
+TEST(NodeCalls, ForwardOverAnExpertOfAnotherWidthIsAnErrorThatNamesIt) {
+  NodeWorld world;
+  load_layer(world, 2);
+  std::vector<float> eye(64, 0.0F);
+  for (std::size_t i = 0; i < 8; ++i) eye[i * 9] = 1.0F;
+  compute::ExpertView wide{.spec = {.activation = compute::Activation::relu2}};
+  wide.up = {tensor::WeightType::f32, 8, 8, std::as_bytes(std::span<const float>(eye))};
+  wide.down = wide.up;
+  expect_answer<rpc::ExpertRow>(
+      world.call(rpc::ExpertLoadCall{.key = {"m", 3, 1},
+                                     .has_inline = true,
+                                     .blob = BufferRef::copy_of(wire::make_expert_blob(wide))}));
+  rpc::ForwardCall forward = forward_of({2, 2, 0, 1});
+  forward.allow_partial = true;
+  const Error error = error_of(world.call(forward));
+  EXPECT_EQ(error.code, ErrorCode::runtime);
+  EXPECT_EQ(error.message(),
+            "moe forward: expert l3/e1 has width 8, its layer's gate gives it rows of 4");
+}
+
 TEST(NodeCalls, NonFiniteOutputIsAnErrorThatNamesTheToken) {
   NodeWorld world;
   load_layer(world, 2);
