@@ -1,4 +1,8 @@
 // The life of a connection: order, keep-alive, limits, time, leaving, draining.
+#include <memory>
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "harness.hpp"
@@ -111,18 +115,32 @@ TEST(Session, ATooLargeBodyIsRefusedThoughTheClientSendsItAllFirst) {
 }
 
 TEST(Session, BodiesInFlightHaveACapThatIsGivenBack) {
-  TestServer server(options_with([](Options& o) { o.bodies_bytes_max = 1000; }));
+  TestServer server(options_with([](Options& o) { o.bodies_bytes_max = 200'000; }));
   Client first(server.port());
-  const std::string request = post("hold", "X-Pad: x\r\n");
-  ASSERT_TRUE(first.send(request));
+  ASSERT_TRUE(first.send(post("hold" + std::string(99'996, ' '))));
   const Event held = server.wait_for(Kind::rpc);
-  const Response refused = ask(server.port(), post(std::string(997, 'x')));
+  const Response refused = ask(server.port(), post(std::string(100'001, 'x')));
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(refused.headers.at("Retry-After"), "1");
-  EXPECT_EQ(ask(server.port(), post(std::string(996, 'x'))).status, 200);
+  EXPECT_EQ(ask(server.port(), post(std::string(100'000, 'x'))).status, 200);
+  EXPECT_EQ(ask(server.port(), post(std::string(60'000, 'x'))).status, 200);  // small: free
   server.reply(held.id, 200, "done");
   EXPECT_EQ(first.receive().status, 200);
+  EXPECT_EQ(ask(server.port(), post(std::string(200'000, 'x'))).status, 200);
+}
+
+TEST(Session, LargeLengthsThatAreOnlyAnnouncedShutNobodyOut) {
+  TestServer server(options_with([](Options& o) { o.bodies_bytes_max = o.body_bytes_max; }));
+  std::vector<std::unique_ptr<Client>> announcing;
+  for (int i = 0; i < 8; ++i) {
+    announcing.push_back(std::make_unique<Client>(server.port()));
+    ASSERT_TRUE(announcing.back()->send(
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        "Content-Length: " +
+        std::to_string(Options{}.body_bytes_max / 2) + "\r\n\r\nx"));
+  }
   EXPECT_EQ(ask(server.port(), post(std::string(1000, 'x'))).status, 200);
+  EXPECT_EQ(ask(server.port(), post(std::string(300'000, 'x'))).status, 200);
 }
 
 TEST(Session, SlowHeadersGet408AndSilenceIsClosedWithoutAWord) {

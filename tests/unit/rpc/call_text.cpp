@@ -130,7 +130,7 @@ std::string text(const ForwardCall& call) {
       .field("route", std::string_view(text(call.route)))
       .field("allow_cold", call.allow_cold)
       .field("allow_partial", call.allow_partial)
-      .field("carrier", static_cast<int>(call.carrier))
+      .field("carrier", call.carrier ? static_cast<int>(*call.carrier) : -1)
       .field("profile", call.profile)
       .take();
 }

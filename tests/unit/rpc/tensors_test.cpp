@@ -155,7 +155,7 @@ TEST(Forward, ReadsEveryOption) {
   const auto defaults = call_of<ForwardCall>("tenzro_moeForward", route(states({1, 2})));
   EXPECT_EQ(defaults.allow_cold, std::nullopt);
   EXPECT_FALSE(defaults.allow_partial);
-  EXPECT_EQ(defaults.carrier, CarrierChoice::automatic);
+  EXPECT_EQ(defaults.carrier, std::nullopt);  // the configuration decides
   EXPECT_EQ(defaults.profile, std::nullopt);
   const auto call = call_of<ForwardCall>(
       "tenzro_moeForward",
