@@ -22,6 +22,8 @@ void add_prepare_commands(CLI::App& moe, Selection& selection);
 void add_receipt_commands(CLI::App& moe, Selection& selection);
 /// status, providers, drain
 void add_node_commands(CLI::App& app, Selection& selection);
+/// demo
+void add_demo_command(CLI::App& app, Selection& selection);
 /// doctor
 void add_doctor_command(CLI::App& app, Selection& selection);
 /// demo
