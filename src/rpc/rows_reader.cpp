@@ -1,5 +1,6 @@
 #include "rows_reader.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstddef>

@@ -2,6 +2,7 @@
 /// \file
 /// Arrays of the golden data in tests/data: a JSON manifest beside one binary file.
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
