@@ -24,7 +24,9 @@ constexpr int kWorkerNice = 5;
 void lower_priority_of_this_thread() {
   const auto thread_id = static_cast<id_t>(gettid());
   // A refusal (some sandboxes) costs timeliness under load, never a result.
-  static_cast<void>(setpriority(PRIO_PROCESS, thread_id, kWorkerNice));
+  // Above what it has: the whole process may have been started with a niceness of its own.
+  const int own = getpriority(PRIO_PROCESS, thread_id);
+  static_cast<void>(setpriority(PRIO_PROCESS, thread_id, own + kWorkerNice));
 }
 
 /// One parallel_for in progress. Lives on its caller's stack, who leaves only when nobody is

@@ -235,7 +235,10 @@ Result<bool> BlobFiles::is_intact(const BlobHash& hash) const {
   for (std::uint64_t offset = 0; offset < file->size_bytes(); offset += chunk.size()) {
     const std::uint64_t left = file->size_bytes() - offset;
     chunk.resize(std::min<std::uint64_t>(left, kVerifyChunkBytes));
-    if (!file->read_at(offset, chunk)) return false;
+    if (Status read = file->read_at(offset, chunk); !read) {
+      if (read.error().code == ErrorCode::busy) return fail(read.error());
+      return false;
+    }
     hasher.update(std::span<const std::byte>(chunk));
   }
   return hasher.digest() == hash;
@@ -247,9 +250,14 @@ Result<std::uint64_t> BlobFiles::size(const BlobHash& hash) const {
   return file->size_bytes();
 }
 
-Result<BufferRef> BlobFiles::read(const BlobHash& hash) const {
+Result<BufferRef> BlobFiles::read(const BlobHash& hash, std::uint64_t bytes_max) const {
   const Result<FileReader> file = FileReader::open(files_, path_of(hash));
   if (!file) return fail(about_blob(hash, file.error()));
+  if (bytes_max != 0 && file->size_bytes() > bytes_max) {
+    return fail(ErrorCode::infrastructure, "",
+                "the blob has " + std::to_string(file->size_bytes()) + " bytes, more than the " +
+                    std::to_string(bytes_max) + " of one reply: use GET /blob/");
+  }
   if (file->size_bytes() > options_.blob_bytes_max) {
     return fail(ErrorCode::io, "blob " + to_hex(hash), "has more bytes than a blob may have");
   }

@@ -90,11 +90,12 @@ class BlobFiles {
 
   [[nodiscard]] Result<BlobWriter> begin();
   [[nodiscard]] bool exists(const BlobHash& hash) const;
-  /// Whether the file is there and hashes to its name.
+  /// Whether the file is there and hashes to its name. Error: busy where the system could not look.
   [[nodiscard]] Result<bool> is_intact(const BlobHash& hash) const;
   /// Error: not_found, io.
   [[nodiscard]] Result<std::uint64_t> size(const BlobHash& hash) const;
-  [[nodiscard]] Result<BufferRef> read(const BlobHash& hash) const;
+  /// `bytes_max` 0: any size a blob may have. Error: also infrastructure where it has more.
+  [[nodiscard]] Result<BufferRef> read(const BlobHash& hash, std::uint64_t bytes_max) const;
   /// Error: also invalid_params where the range is not inside the blob.
   [[nodiscard]] Result<BufferRef> read_range(const BlobHash& hash, std::uint64_t offset,
                                              std::uint64_t length) const;

@@ -43,7 +43,8 @@ Status FileReader::read_at(std::uint64_t offset, std::span<std::byte> to) const 
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
       Error error = os_error(path_, "read", errno);
-      error.code = ErrorCode::io;  // whatever the number: the file is there
+      // The file is there, so it is not not_found, whatever the number says.
+      if (error.code != ErrorCode::busy) error.code = ErrorCode::io;
       return fail(std::move(error));
     }
     if (got == 0) return fail(ErrorCode::io, echo(path_), "became shorter while it was read");

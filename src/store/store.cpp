@@ -132,17 +132,8 @@ work::StoreResult Store::State::run(const work::StoreOp& op) {
           [this](const work::PublishBlob& publish) {
             return to_output(shelf->publish(publish.bytes));
           },
-          [this](const work::ReadBlob& read) -> work::StoreResult {
-            if (read.bytes_max != 0) {
-              const Result<std::uint64_t> size = shelf->blobs().size(read.hash);
-              if (!size) return fail(size.error());
-              if (*size > read.bytes_max) {
-                return fail(ErrorCode::infrastructure, "",
-                            "the blob has " + std::to_string(*size) + " bytes, more than the " +
-                                std::to_string(read.bytes_max) + " of one reply: use GET /blob/");
-              }
-            }
-            return bytes_read(shelf->blobs().read(read.hash));
+          [this](const work::ReadBlob& read) {
+            return bytes_read(shelf->blobs().read(read.hash, read.bytes_max));
           },
           [this](const work::QuarantineBlob& bad) { return removed(shelf->quarantine(bad.hash)); },
           [this](const work::ReadSource& source) {

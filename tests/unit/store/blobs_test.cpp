@@ -46,6 +46,17 @@ TEST(Blobs, SizeIsToldAndAnAbsentBlobIsNotFound) {
   EXPECT_EQ(size_of(hash_of("absent")).error().code, ErrorCode::not_found);
 }
 
+TEST(Blobs, WholeReadCanBeBounded) {
+  TemporaryDirectory temporary;
+  NodeStore node(temporary / "data");
+  const BlobHash hash = *node.publish("0123456789");
+  EXPECT_TRUE(node.call(work::ReadBlob{.hash = hash, .bytes_max = 10}));
+  const work::StoreResult refused = node.call(work::ReadBlob{.hash = hash, .bytes_max = 9});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::infrastructure);
+  EXPECT_THAT(refused.error().message(), HasSubstr("has 10 bytes, more than the 9 of one reply"));
+}
+
 TEST(Blobs, EmptyBlobIsNotPublished) {
   TemporaryDirectory temporary;
   NodeStore node(temporary / "data");

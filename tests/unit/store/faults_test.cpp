@@ -249,6 +249,23 @@ TEST(Faults, FullDiskIsToldWithTheNumbersOfBlobAndDisk) {
                                       "\\([0-9]+ of [0-9]+ bytes are free\\)"));
 }
 
+// Too few descriptors say nothing about the blob: neither its reader nor quarantine may take it for
+// damaged.
+TEST(Faults, ShortageOfTheMomentIsBusyAndCostsNoBlob) {
+  TemporaryDirectory temporary;
+  FaultyFileSystem files;
+  NodeStore node(temporary / "data", files);
+  ASSERT_EQ(node.save(expert_row(1, "blob"), "blob"), std::nullopt);
+  for (const std::size_t nth : {1U, 2U}) {  // open, then pread
+    files.arm(nth, nth == 1 ? EMFILE : ENOMEM, FaultyFileSystem::Extent::all_from_then_on);
+    EXPECT_EQ(node.read(hash_of("blob")).error().code, ErrorCode::busy);
+    files.arm(nth, nth == 1 ? EMFILE : ENOMEM, FaultyFileSystem::Extent::all_from_then_on);
+    EXPECT_EQ(node.quarantine(hash_of("blob")).error().code, ErrorCode::busy);
+  }
+  files.disarm();
+  EXPECT_EQ(node.read(hash_of("blob")), "blob");
+}
+
 TEST(Faults, UnreadableBlobIsAnIoErrorAndStays) {
   TemporaryDirectory temporary;
   FaultyFileSystem files;
