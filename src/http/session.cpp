@@ -264,7 +264,8 @@ void Session::on_peer_end() {
 }
 
 void Session::on_timeout() {
-  if (phase_ == Phase::body || (phase_ == Phase::head && parser_->has_begun())) {
+  const bool has_begun = phase_ == Phase::body || (phase_ == Phase::head && parser_->has_begun());
+  if (has_begun && !is_writing_) {  // a write that stalls leaves no room for an answer
     keep_alive_ = false;
     refuse(refusal(408, "the request took too long to arrive"));
     return;
