@@ -38,6 +38,14 @@ struct Bodies {
     return widen(sign_receipt(job, context));
   }
 
+  work::JobResult operator()(const work::EncodeCall& job) const {
+    return widen(encode_call(job, context));
+  }
+
+  work::JobResult operator()(const work::VerifyReply& job) const {
+    return widen(verify_reply(job, context));
+  }
+
   work::JobResult operator()(const work::ScanIndex& job) const {
     return widen(prepare::scan_index(job));
   }
@@ -62,7 +70,9 @@ work::JobResult run_job(const work::Job& job, const work::JobContext& context) {
 }
 
 bool is_short(const work::Job& job) {
-  return std::holds_alternative<work::SignReceipt>(job);
+  return std::holds_alternative<work::SignReceipt>(job) ||
+         std::holds_alternative<work::EncodeCall>(job) ||
+         std::holds_alternative<work::VerifyReply>(job);
 }
 
 }  // namespace tenzro::node

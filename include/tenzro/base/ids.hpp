@@ -43,5 +43,9 @@ using EndpointId = Hash32;
 enum class RequestId : std::uint64_t {};
 /// One piece of work given to `exec` or `store`. Unique for the life of the process.
 enum class JobId : std::uint64_t {};
+/// One request this node sends to a peer. Unique for the life of the process.
+enum class PeerCallId : std::uint64_t {};
+/// One request a peer sent to this node. Unique for the life of the process.
+enum class PeerRequestId : std::uint64_t {};
 
 }  // namespace tenzro

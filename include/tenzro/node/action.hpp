@@ -10,6 +10,7 @@
 #include "tenzro/base/result.hpp"
 #include "tenzro/rpc/answer.hpp"
 #include "tenzro/work/job.hpp"
+#include "tenzro/work/peer.hpp"
 
 namespace tenzro::node {
 
@@ -30,12 +31,20 @@ struct Run {
 /// Do this on disk; answer with Node::on_store_done.
 using work::Store;
 
+/// Calls to peers and replies to theirs; calls answer with Node::on_peer_reply.
+using work::CancelCall;
+using work::RefuseRequest;
+using work::SendCall;
+using work::SendHttpCall;
+using work::SendReply;
+
 /// An operator should read this.
 struct Notice {
   std::string text;
 };
 
-using Action = std::variant<Reply, Run, Store, Notice>;
+using Action = std::variant<Reply, Run, Store, Notice, SendCall, SendHttpCall, CancelCall,
+                            SendReply, RefuseRequest>;
 using Outbox = std::vector<Action>;
 
 }  // namespace tenzro::node

@@ -93,6 +93,10 @@ class Node {
   void on_cancel(Instant now, RequestId request, Outbox& out);
   void on_job_done(Instant now, JobId id, const work::JobResult& result, Outbox& out);
   void on_store_done(Instant now, JobId id, const work::StoreResult& result, Outbox& out);
+  void on_peer_request(Instant now, work::PeerRequest request, Outbox& out);
+  /// The peer no longer waits for that reply.
+  void on_peer_request_cancelled(Instant now, PeerRequestId request, Outbox& out);
+  void on_peer_reply(Instant now, PeerCallId call, const work::CallResult& result, Outbox& out);
   void on_tick(Instant now, Outbox& out);
   [[nodiscard]] std::optional<Instant> next_deadline() const;
 

@@ -28,5 +28,7 @@ struct JobContext {
 [[nodiscard]] Result<ExpertsResult> run_experts(const RunExperts& job, const JobContext& context);
 [[nodiscard]] Result<CombineResult> combine(const Combine& job, const JobContext& context);
 [[nodiscard]] Result<SignedReceipt> sign_receipt(const SignReceipt& job, const JobContext& context);
+[[nodiscard]] Result<EncodedCall> encode_call(const EncodeCall& job, const JobContext& context);
+[[nodiscard]] Result<VerifiedReply> verify_reply(const VerifyReply& job, const JobContext& context);
 
 }  // namespace tenzro::work

@@ -23,6 +23,7 @@
 #include "tenzro/tensor/safetensors.hpp"
 #include "tenzro/wire/gate_blob.hpp"
 #include "tenzro/work/gate.hpp"
+#include "tenzro/work/remote.hpp"
 
 namespace tenzro::work {
 
@@ -153,6 +154,11 @@ struct SignedReceipt {
   std::string receipt_json;
 };
 
+/// A remote holder's outputs, checked (see remote.hpp).
+struct VerifiedReply {
+  std::vector<ExpertOutput> outputs;
+};
+
 /// Which file of a sharded checkpoint holds each tensor whose name starts with `prefix`.
 struct ScanIndex {
   BufferRef json;  ///< model.safetensors.index.json
@@ -214,11 +220,12 @@ struct BuiltGateBlob {
   BufferRef blob;
 };
 
-using Job = std::variant<AdmitExpert, AdmitGate, RunGate, RunExperts, Combine, SignReceipt,
-                         ScanIndex, ScanHeader, BuildExpertBlob, BuildGateBlob>;
-using JobOutput =
-    std::variant<AdmittedExpert, AdmittedGate, GateResult, ExpertsResult, CombineResult,
-                 SignedReceipt, ScannedIndex, ScannedHeader, BuiltExpertBlob, BuiltGateBlob>;
+using Job =
+    std::variant<AdmitExpert, AdmitGate, RunGate, RunExperts, Combine, SignReceipt, EncodeCall,
+                 VerifyReply, ScanIndex, ScanHeader, BuildExpertBlob, BuildGateBlob>;
+using JobOutput = std::variant<AdmittedExpert, AdmittedGate, GateResult, ExpertsResult,
+                               CombineResult, SignedReceipt, EncodedCall, VerifiedReply,
+                               ScannedIndex, ScannedHeader, BuiltExpertBlob, BuiltGateBlob>;
 using JobResult = Result<JobOutput>;
 
 // ---- store operations
