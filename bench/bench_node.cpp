@@ -4,11 +4,12 @@
 #include <future>
 #include <thread>
 
-#include "daemon/node_shell.hpp"
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/kernels/cpu.hpp"
 #include "tenzro/net/endpoint.hpp"
 #include "tenzro/store/identity.hpp"
+
+#include "daemon/node_shell.hpp"
 
 namespace tenzro::bench {
 namespace {
