@@ -25,6 +25,7 @@
 #include "tenzro/wire/exec_message.hpp"
 #include "tenzro/wire/gate_blob.hpp"
 #include "tenzro/work/gate.hpp"
+#include "tenzro/work/partial.hpp"
 #include "tenzro/work/remote.hpp"
 
 namespace tenzro::work {
@@ -355,7 +356,8 @@ struct StatSource {
 };
 
 using StoreOp = std::variant<SaveHolding, RemoveHolding, PublishBlob, ReadBlob, QuarantineBlob,
-                             ReadSource, StatSource>;
+                             ReadSource, StatSource, OpenPartial, WritePartial, FinishPartial,
+                             ClosePartial, ReleaseBlob, ReadBlobRange>;
 
 struct Saved {};
 
@@ -378,7 +380,8 @@ struct SourceStat {
   std::uint64_t size_bytes = 0;
 };
 
-using StoreOutput = std::variant<Saved, Removed, Published, ReadBytes, SourceStat>;
+using StoreOutput = std::variant<Saved, Removed, Published, ReadBytes, SourceStat, OpenedPartial,
+                                 WrittenPartial, FinishedPartial, BlobRange>;
 using StoreResult = Result<StoreOutput>;
 
 // ---- actions
