@@ -151,6 +151,7 @@ class Service final : public http::Handler {
 
   Started<void> open_storage();
   Started<void> open_node();
+  Started<void> open_endpoint();
   Started<void> open_server();
   [[nodiscard]] node::About about() const;
   void on_ready();
@@ -172,6 +173,7 @@ class Service final : public http::Handler {
   std::unique_ptr<NodeShell> shell_;
   std::unique_ptr<RpcService> rpc_;
   std::unique_ptr<BlobService> blobs_;
+  std::unique_ptr<net::Endpoint> endpoint_;
   std::unique_ptr<http::Server> server_;
   asio::signal_set signals_;
   asio::steady_timer drain_timer_;
@@ -186,6 +188,7 @@ Started<std::unique_ptr<Service>> Service::start(const Settings& settings) {
   service->compute_ = std::move(*compute);
   Started<void> step = service->open_storage();
   if (step) step = service->open_node();
+  if (step) step = service->open_endpoint();
   if (step) step = service->open_server();
   if (!step) return tl::unexpected<Refusal>(step.error());
   return service;
@@ -223,7 +226,6 @@ node::About Service::about() const {
           .endpoint_id = key_->public_key(),
           .provider = key_->address(),
           .http_endpoint = settings_.config.http.advertise,
-          .quic_address = "",  // no QUIC listener yet
           .compute_backend = std::string(compute_->backend->name()),
           .has_gpu = !compute_->backend->name().starts_with("cpu"),
           .threads = static_cast<std::uint32_t>(pool_->concurrency())};
@@ -246,6 +248,15 @@ Started<void> Service::open_node() {
                           .executes_for_anyone = settings_.config.holder.execute == "open"},
       workshop, *shell_);
   blobs_ = std::make_unique<BlobService>(loop_, *store_);
+  return {};
+}
+
+Started<void> Service::open_endpoint() {
+  auto endpoint = net::Endpoint::listen(loop_, *key_, {.listen = settings_.config.quic.listen},
+                                        *shell_);
+  if (!endpoint) return refuse(ExitCode::address_busy, endpoint.error());
+  endpoint_ = std::move(*endpoint);
+  shell_->set_endpoint(endpoint_.get());
   return {};
 }
 
@@ -286,7 +297,7 @@ ExitCode Service::run() {
 
 void Service::on_ready() {
   const store::Addresses addresses{.rpc = server_->address().text(),
-                                   .quic = "",  // no QUIC listener yet
+                                   .quic = endpoint_->address(),
                                    .endpoint_id = key_->public_key(),
                                    .provider = key_->address()};
   if (auto status = store::write_addresses(*dir_, addresses); !status) {

@@ -167,6 +167,16 @@ Status BlobFiles::put(BlobWriter writer, Counted counted) {
   return {};
 }
 
+Status BlobFiles::adopt(const BlobHash& hash, const std::string& path, Fd file) {
+  if (Status made = make_folder_of(hash); !made) return made;
+  // Never tried twice: after a failed fsync the kernel may count the lost pages as clean.
+  if (files_.fsync(file.get()) != 0) return fail(os_error(path, "sync", errno));
+  file.close();
+  const std::string target = path_of(hash);
+  if (files_.rename(path, target) != 0) return fail(os_error(target, "rename into place", errno));
+  return sync_folder(files_, folder_of(target));
+}
+
 Status BlobFiles::make_folder_of(const BlobHash& hash) {
   if (durable_folders_[hash[0]]) return {};
   if (Status made = make_folder(folder_name(hash[0])); !made) return made;
@@ -184,6 +194,10 @@ Status BlobFiles::remove(const BlobHash& hash, std::uint64_t size_bytes) {
 
 Status BlobFiles::remove_uncounted(const BlobHash& hash) {
   return remove_file(files_, path_of(hash));
+}
+
+Status BlobFiles::remove_path(const std::string& path) {
+  return remove_file(files_, path);
 }
 
 Status BlobFiles::quarantine(const BlobHash& hash, std::uint64_t size_bytes) {
@@ -266,13 +280,22 @@ Result<BufferRef> BlobFiles::read(const BlobHash& hash, std::uint64_t bytes_max)
 
 Result<BufferRef> BlobFiles::read_range(const BlobHash& hash, std::uint64_t offset,
                                         std::uint64_t length) const {
-  const Result<FileReader> file = FileReader::open(files_, path_of(hash));
-  if (!file) return fail(about_blob(hash, file.error()));
-  if (offset > file->size_bytes() || length > file->size_bytes() - offset) {
+  Result<work::BlobRange> range = read_part({hash, offset, length});
+  if (!range) return fail(range.error());
+  return std::move(range->bytes);
+}
+
+Result<work::BlobRange> BlobFiles::read_part(const work::ReadBlobRange& range) const {
+  const Result<FileReader> file = FileReader::open(files_, path_of(range.hash));
+  if (!file) return fail(about_blob(range.hash, file.error()));
+  const std::uint64_t size = file->size_bytes();
+  if (range.offset > size || range.length > size - range.offset) {
     return fail(ErrorCode::invalid_params, "range",
-                "is not inside the " + std::to_string(file->size_bytes()) + " bytes of the blob");
+                "is not inside the " + std::to_string(size) + " bytes of the blob");
   }
-  return file->read(offset, length);
+  Result<BufferRef> bytes = file->read(range.offset, range.length);
+  if (!bytes) return fail(bytes.error());
+  return work::BlobRange{std::move(*bytes), size};
 }
 
 }  // namespace tenzro::store

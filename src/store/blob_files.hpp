@@ -5,6 +5,7 @@
 ///     <directory>/lock            one process a directory
 ///     <directory>/ab/abcd…ef      a blob; its name is the hash of its bytes, its folder the first
 ///     byte of it <directory>/tmp/            being written; emptied on open
+///     <directory>/partial/        blobs that arrive in pieces (partials.hpp)
 ///     <directory>/quarantine/     blobs that were found damaged, the newest kQuarantineFilesMax of
 ///     them
 /// Rules
@@ -30,9 +31,11 @@
 #include "tenzro/base/result.hpp"
 #include "tenzro/crypto/blake3.hpp"
 #include "tenzro/store/file_system.hpp"
+#include "tenzro/work/partial.hpp"
 
 #include "directory_lock.hpp"
 #include "disk_budget.hpp"
+#include "fd.hpp"
 #include "temp_file.hpp"
 
 namespace tenzro::store {
@@ -82,10 +85,14 @@ class BlobFiles {
   /// `bytes` must hash to `hash`.
   [[nodiscard]] Status put(const BlobHash& hash, std::span<const std::byte> bytes, Counted counted);
   [[nodiscard]] Status put(BlobWriter writer, Counted counted);
+  /// Puts a file in place that hashes to `hash`. `file` is that of `path`, on this file system.
+  [[nodiscard]] Status adopt(const BlobHash& hash, const std::string& path, Fd file);
   /// Gives `size_bytes` back to the budget. A file that is not there is no error.
   [[nodiscard]] Status remove(const BlobHash& hash, std::uint64_t size_bytes);
   /// Removes a file that the budget does not count.
   [[nodiscard]] Status remove_uncounted(const BlobHash& hash);
+  /// A file of ours anywhere below the directory.
+  [[nodiscard]] Status remove_path(const std::string& path);
   [[nodiscard]] Status quarantine(const BlobHash& hash, std::uint64_t size_bytes);
 
   [[nodiscard]] Result<BlobWriter> begin();
@@ -99,8 +106,13 @@ class BlobFiles {
   /// Error: also invalid_params where the range is not inside the blob.
   [[nodiscard]] Result<BufferRef> read_range(const BlobHash& hash, std::uint64_t offset,
                                              std::uint64_t length) const;
+  [[nodiscard]] Result<work::BlobRange> read_part(const work::ReadBlobRange& range) const;
 
   [[nodiscard]] DiskBudget& budget() { return *budget_; }
+
+  [[nodiscard]] const std::shared_ptr<DiskBudget>& shared_budget() const { return budget_; }
+
+  [[nodiscard]] std::string partial_directory() const { return options_.directory + "/partial"; }
 
   [[nodiscard]] std::string path_of(const BlobHash& hash) const;
 

@@ -20,6 +20,11 @@ std::ptrdiff_t FileSystem::pread(int fd, std::byte* to, std::size_t size, std::u
   return ::pread(fd, to, size, static_cast<off_t>(offset));
 }
 
+std::ptrdiff_t FileSystem::pwrite(int fd, const std::byte* bytes, std::size_t size,
+                                  std::uint64_t offset) {
+  return ::pwrite(fd, bytes, size, static_cast<off_t>(offset));
+}
+
 int FileSystem::fsync(int fd) {
   return ::fsync(fd);
 }

@@ -44,9 +44,15 @@ Result<Shelf::Opened> Shelf::open(const std::string& index_path, const BlobFiles
   }
 
   Opened opened;
-  opened.shelf.reset(new Shelf(std::move(*blobs), std::move(*index)));
+  opened.shelf.reset(new Shelf(std::move(*blobs), std::move(*index), nullptr));
   const Result<std::vector<BlobHash>> gone = opened.shelf->reconcile();
   if (!gone) return fail(gone.error());
+  // After the blobs are counted: what is left of fetches gives way to them.
+  BlobFiles& kept = opened.shelf->blobs();
+  Result<std::unique_ptr<Partials>> partials =
+      Partials::open(kept.partial_directory(), files, kept.shared_budget());
+  if (!partials) return fail(partials.error());
+  opened.shelf->partials_ = std::move(*partials);
   Result<std::vector<work::HoldingRow>> rows = opened.shelf->index_->holdings();
   if (!rows) return fail(rows.error());
   opened.rows = std::move(*rows);
@@ -97,9 +103,10 @@ Status Shelf::reconcile_folder(std::uint8_t first_byte, std::vector<BlobHash>& g
 Status Shelf::put_and_record(const BlobRow& blob,
                              const std::function<Status(BlobFiles::Counted)>& put,
                              const std::function<Status()>& record) {
-  const Result<std::optional<BlobRow>> known = index_->blob(blob.hash);
-  if (!known) return fail(known.error());
-  const bool is_new = !known->has_value();
+  const Result<bool> counted = is_counted(blob.hash);
+  if (!counted) return fail(counted.error());
+  const bool is_new = !*counted;
+  if (is_new) partials_->make_room(blob.size_bytes);
   if (Status stored = put(is_new ? BlobFiles::Counted::no : BlobFiles::Counted::yes); !stored) {
     // Renamed, but perhaps not durably. Where it cannot be removed either, the next open does it.
     if (is_new) static_cast<void>(blobs_->remove_uncounted(blob.hash));
@@ -135,20 +142,28 @@ Status Shelf::save(const work::SaveHolding& holding) {
     };
     if (Status stored = put_and_record(blob, put, record); !stored) return stored;
   }
-  // The holding is safe. A file that cannot be removed now goes at the next open.
-  if (replaced.unneeded) {
-    static_cast<void>(blobs_->remove(replaced.unneeded->hash, replaced.unneeded->size_bytes));
-  }
+  drop_file(replaced.unneeded);
   return {};
 }
 
 Result<bool> Shelf::remove(const work::RemoveHolding& holding) {
   const Result<Index::Removed> removed = index_->remove(holding.layer, holding.expert);
   if (!removed) return fail(removed.error());
-  if (removed->unneeded) {
-    static_cast<void>(blobs_->remove(removed->unneeded->hash, removed->unneeded->size_bytes));
-  }
+  drop_file(removed->unneeded);
   return removed->existed;
+}
+
+void Shelf::drop_file(const std::optional<BlobRow>& unneeded) {
+  if (!unneeded || leases_.contains(unneeded->hash)) return;
+  // The change itself is safe. A file that cannot be removed now goes at the next open.
+  static_cast<void>(blobs_->remove(unneeded->hash, unneeded->size_bytes));
+}
+
+Result<bool> Shelf::is_counted(const BlobHash& hash) {
+  if (leases_.contains(hash)) return true;
+  const Result<std::optional<BlobRow>> known = index_->blob(hash);
+  if (!known) return fail(known.error());
+  return known->has_value();
 }
 
 Result<work::Published> Shelf::publish(const BufferRef& bytes) {
@@ -182,9 +197,78 @@ Result<bool> Shelf::quarantine(const BlobHash& hash) {
   const Result<std::optional<BlobRow>> known = index_->blob(hash);
   if (!known) return fail(known.error());
   if (Status forgotten = index_->forget(hash); !forgotten) return fail(forgotten.error());
-  const std::uint64_t counted = *known ? (*known)->size_bytes : 0;
+  const auto lease = leases_.extract(hash);
+  std::uint64_t counted = lease ? lease.mapped().size_bytes : 0;
+  if (*known) counted = (*known)->size_bytes;
   if (Status moved = blobs_->quarantine(hash, counted); !moved) return fail(moved.error());
   return known->has_value();
+}
+
+Result<work::OpenedPartial> Shelf::open_partial(const work::OpenPartial& open) {
+  if (open.size_bytes == 0) return fail(ErrorCode::invalid_params, "blob", "is empty");
+  const Result<bool> counted = is_counted(open.hash);
+  if (!counted) return fail(counted.error());
+  if (*counted) {
+    const Result<std::uint64_t> size = blobs_->size(open.hash);
+    if (size) {
+      Lease& lease = leases_[open.hash];
+      lease.size_bytes = *size;
+      ++lease.count;
+      return work::OpenedPartial{.is_complete = true};
+    }
+  }
+  Result<std::vector<work::ByteRange>> there = partials_->begin(open.hash, open.size_bytes);
+  if (!there) return fail(there.error());
+  return work::OpenedPartial{.there = std::move(*there)};
+}
+
+Result<work::WrittenPartial> Shelf::write_partial(const work::WritePartial& write) {
+  const Result<BlobHash> hash = partials_->write(write.hash, write.offset, write.bytes.bytes());
+  if (!hash) return fail(hash.error());
+  return work::WrittenPartial{*hash};
+}
+
+Result<work::FinishedPartial> Shelf::finish_partial(const work::FinishPartial& finish) {
+  const BlobHash& hash = finish.hash;
+  const Result<bool> intact = partials_->is_intact(hash);
+  if (!intact) return fail(intact.error());
+  if (!*intact) return work::FinishedPartial{false};
+  const Result<bool> counted = is_counted(hash);
+  if (!counted) return fail(counted.error());
+  Result<Partials::Whole> whole = partials_->take(hash);
+  if (!whole) return fail(whole.error());
+  const std::uint64_t size_bytes = whole->reservation.bytes();
+  if (Status put = blobs_->adopt(hash, whole->path, std::move(whole->file)); !put) {
+    static_cast<void>(blobs_->remove_path(whole->path));
+    // Renamed, but perhaps not durably.
+    if (!*counted) static_cast<void>(blobs_->remove_uncounted(hash));
+    return fail(put.error());
+  }
+  if (!*counted) whole->reservation.keep();
+  Lease& lease = leases_[hash];
+  lease.size_bytes = size_bytes;
+  ++lease.count;
+  return work::FinishedPartial{true};
+}
+
+Status Shelf::close_partial(const work::ClosePartial& close) {
+  return partials_->close(close.hash, close.leftover);
+}
+
+Result<bool> Shelf::release(const work::ReleaseBlob& release) {
+  const auto it = leases_.find(release.hash);
+  if (it == leases_.end() || it->second.count < release.leases) return false;
+  const std::uint64_t size_bytes = it->second.size_bytes;
+  if (release.is_kept) {
+    if (Status kept = index_->publish({release.hash, size_bytes}); !kept) return fail(kept.error());
+  }
+  it->second.count -= release.leases;
+  if (it->second.count > 0) return true;
+  leases_.erase(it);
+  const Result<bool> counted = is_counted(release.hash);
+  if (!counted) return fail(counted.error());
+  if (!*counted) drop_file(BlobRow{release.hash, size_bytes});
+  return true;
 }
 
 }  // namespace tenzro::store

@@ -12,10 +12,14 @@
 ///  - Holdings whose file is missing are not listed, and a warning counts them; their rows stay.
 ///  Why: a disk that is
 ///    not mounted today must not cost its experts for ever.
+/// A blob under a lease has its file, counted by the budget, though no row may name it: whoever
+/// fetched it is about to. Leases end with the process, and their files with the next open.
 /// Thread: changes one at a time; `blobs()` as it says itself.
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +28,7 @@
 
 #include "blob_files.hpp"
 #include "index.hpp"
+#include "partials.hpp"
 
 namespace tenzro::store {
 
@@ -43,11 +48,28 @@ class Shelf {
   /// may have been written anew since the read that failed.
   [[nodiscard]] Result<bool> quarantine(const BlobHash& hash);
 
+  [[nodiscard]] Result<work::OpenedPartial> open_partial(const work::OpenPartial& open);
+  [[nodiscard]] Result<work::WrittenPartial> write_partial(const work::WritePartial& write);
+  [[nodiscard]] Result<work::FinishedPartial> finish_partial(const work::FinishPartial& finish);
+  [[nodiscard]] Status close_partial(const work::ClosePartial& close);
+  /// Whether that many leases were there.
+  [[nodiscard]] Result<bool> release(const work::ReleaseBlob& release);
+
   [[nodiscard]] BlobFiles& blobs() { return *blobs_; }
 
  private:
-  Shelf(std::unique_ptr<BlobFiles> blobs, std::unique_ptr<Index> index)
-      : blobs_(std::move(blobs)), index_(std::move(index)) {}
+  struct Lease {
+    std::uint64_t size_bytes = 0;
+    std::uint32_t count = 0;
+  };
+
+  Shelf(std::unique_ptr<BlobFiles> blobs, std::unique_ptr<Index> index,
+        std::unique_ptr<Partials> partials)
+      : blobs_(std::move(blobs)), index_(std::move(index)), partials_(std::move(partials)) {}
+
+  /// A blob that no row names any more; one under a lease stays.
+  void drop_file(const std::optional<BlobRow>& unneeded);
+  [[nodiscard]] Result<bool> is_counted(const BlobHash& hash);
 
   /// The blobs of the index whose files are missing, ascending.
   Result<std::vector<BlobHash>> reconcile();
@@ -58,6 +80,8 @@ class Shelf {
 
   std::unique_ptr<BlobFiles> blobs_;
   std::unique_ptr<Index> index_;
+  std::unique_ptr<Partials> partials_;
+  std::map<BlobHash, Lease> leases_;
 };
 
 struct Shelf::Opened {

@@ -28,7 +28,8 @@ Error queue_full() {
 Lane lane_of(const work::StoreOp& op) {
   const bool only_reads = std::holds_alternative<work::ReadBlob>(op) ||
                           std::holds_alternative<work::ReadSource>(op) ||
-                          std::holds_alternative<work::StatSource>(op);
+                          std::holds_alternative<work::StatSource>(op) ||
+                          std::holds_alternative<work::ReadBlobRange>(op);
   return only_reads ? Lane::free : Lane::ordered;
 }
 
@@ -122,7 +123,19 @@ struct Store::State {
         lanes(chosen.threads, chosen.queue_max) {}
 
   work::StoreResult run(const work::StoreOp& op);
+  work::StoreResult opened(const work::OpenPartial& open);
+
+  [[nodiscard]] Error too_large(std::uint64_t bytes) const {
+    return {ErrorCode::no_space, "blob",
+            "of " + std::to_string(bytes) + " bytes is larger than the " +
+                std::to_string(options.blob_bytes_max) + " bytes a blob may have"};
+  }
 };
+
+work::StoreResult Store::State::opened(const work::OpenPartial& open) {
+  if (open.size_bytes > options.blob_bytes_max) return fail(too_large(open.size_bytes));
+  return to_output(shelf->open_partial(open));
+}
 
 work::StoreResult Store::State::run(const work::StoreOp& op) {
   return std::visit(
@@ -139,7 +152,19 @@ work::StoreResult Store::State::run(const work::StoreOp& op) {
           [this](const work::ReadSource& source) {
             return to_output(read_source(files, source, options.blob_bytes_max));
           },
-          [](const work::StatSource& source) { return to_output(stat_source(source)); }},
+          [](const work::StatSource& source) { return to_output(stat_source(source)); },
+          [this](const work::OpenPartial& open) { return opened(open); },
+          [this](const work::WritePartial& write) {
+            return to_output(shelf->write_partial(write));
+          },
+          [this](const work::FinishPartial& finish) {
+            return to_output(shelf->finish_partial(finish));
+          },
+          [this](const work::ClosePartial& close) { return saved(shelf->close_partial(close)); },
+          [this](const work::ReleaseBlob& release) { return removed(shelf->release(release)); },
+          [this](const work::ReadBlobRange& range) {
+            return to_output(shelf->blobs().read_part(range));
+          }},
       op);
 }
 
@@ -189,11 +214,7 @@ void Store::read_range(const BlobHash& hash, std::uint64_t offset, std::uint64_t
 
 Result<std::shared_ptr<Upload>> Store::begin_upload(std::optional<std::uint64_t> expected_bytes) {
   const std::uint64_t expected = expected_bytes.value_or(0);
-  if (expected > state_->options.blob_bytes_max) {
-    return fail(ErrorCode::no_space, "blob",
-                "of " + std::to_string(expected) + " bytes is larger than the " +
-                    std::to_string(state_->options.blob_bytes_max) + " bytes a blob may have");
-  }
+  if (expected > state_->options.blob_bytes_max) return fail(state_->too_large(expected));
   if (Status room = state_->shelf->blobs().budget().has_room_for(expected); !room)
     return fail(room.error());
   if (state_->open_uploads->fetch_add(1) >= state_->options.uploads_max) {

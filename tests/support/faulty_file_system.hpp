@@ -56,6 +56,13 @@ class FaultyFileSystem final : public store::FileSystem {
     return fails("pread") ? -1 : FileSystem::pread(fd, to, size, offset);
   }
 
+  std::ptrdiff_t pwrite(int fd, const std::byte* bytes, std::size_t size,
+                        std::uint64_t offset) override {
+    return fails("pwrite")
+               ? -1
+               : FileSystem::pwrite(fd, bytes, std::min(size, write_bytes_max_), offset);
+  }
+
   int fsync(int fd) override { return fails("fsync") ? -1 : FileSystem::fsync(fd); }
 
   int rename(const std::string& from, const std::string& to) override {

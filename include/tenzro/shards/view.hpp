@@ -19,8 +19,11 @@
 #include <vector>
 
 #include "tenzro/base/ids.hpp"
+#include "tenzro/tensor/block.hpp"
 
 namespace tenzro::shards {
+
+inline constexpr std::uint8_t kEveryProfile = 0b11;
 
 /// What a node declares itself to be; a provider may have several.
 enum class Role : std::uint8_t {
@@ -36,19 +39,45 @@ enum class Role : std::uint8_t {
 [[nodiscard]] std::string_view name_of(Role role);
 [[nodiscard]] std::optional<Role> role_from_name(std::string_view name);
 
+/// Whether this node hears of the provider. One that is down is removed from the view.
+enum class Health : std::uint8_t { alive, suspect };
+
 struct Provider {
   ProviderAddress address{};
+  /// As text, for answers; `endpoint_key` is the same key as bytes, zeros where there is none.
   std::optional<std::string> endpoint_id;
+  EndpointId endpoint_key{};
+  /// "host:port" of its QUIC endpoint, best first.
+  std::vector<std::string> addresses;
+  /// Speaks tenzro/exec/1; else only tenzro/moe.
+  bool speaks_exec = true;
   std::optional<std::string> http_endpoint;
   std::set<Role> roles;
   bool has_gpu = false;
   /// Measured tokens a second, stamped on each of its holdings.
   std::uint32_t committed_tps = 0;
+  /// Numeric profiles it runs: the bit of number compute::Profile.
+  std::uint8_t profiles = kEveryProfile;
+  Health health = Health::alive;
+  /// It is leaving: it serves what it has and wants no more.
+  bool is_draining = false;
+  std::uint64_t price_per_input_token = 0;
+  std::uint64_t minimum_price = 0;
+};
+
+/// How an expert's projections are stored.
+struct WeightTypes {
+  std::optional<tensor::WeightType> gate;  ///< absent for two-matrix experts
+  tensor::WeightType up = tensor::WeightType::f32;
+  tensor::WeightType down = tensor::WeightType::f32;
+  friend bool operator==(const WeightTypes&, const WeightTypes&) = default;
 };
 
 struct Holding {
   bool is_warm = true;
   std::optional<std::string> blob_uri;
+  std::optional<WeightTypes> types;  ///< absent: not declared
+  BlobHash blob{};                   ///< zeros: not declared
 };
 
 /// One candidate for an expert.

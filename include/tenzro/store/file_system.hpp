@@ -24,6 +24,8 @@ class FileSystem {
   [[nodiscard]] virtual std::ptrdiff_t write(int fd, const std::byte* bytes, std::size_t size);
   [[nodiscard]] virtual std::ptrdiff_t pread(int fd, std::byte* to, std::size_t size,
                                              std::uint64_t offset);
+  [[nodiscard]] virtual std::ptrdiff_t pwrite(int fd, const std::byte* bytes, std::size_t size,
+                                              std::uint64_t offset);
   [[nodiscard]] virtual int fsync(int fd);
   [[nodiscard]] virtual int rename(const std::string& from, const std::string& to);
   [[nodiscard]] virtual int unlink(const std::string& path);

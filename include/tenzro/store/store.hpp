@@ -18,6 +18,10 @@
 ///  damage.
 ///  - Opening refuses, naming the file: an index that is damaged, of a later version, or missing
 ///  beside blobs.
+///  - A blob fetched from peers is written in pieces, in any order, into a partial
+///  (work/partial.hpp) and seen by nobody before its hash is right. Then it has a lease until
+///  whoever fetched it let go: by then a holding or a publication keeps it, or it goes. Partials
+///  outlive the process; those that nobody writes give way to whatever needs their room.
 /// Bounds: `queue_max` pieces of work (beyond: `busy`), `uploads_max` uploads, `blob_bytes_max` a
 /// blob. Cost: opening lists every blob and reads the index once. A save costs two fsyncs of files,
 /// one of a folder. Thread: all members from any thread. Completions run on a thread of the store,
@@ -81,7 +85,8 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  /// Exactly one completion each, as long as the store lives. QuarantineBlob gives Removed.
+  /// Exactly one completion each, as long as the store lives. QuarantineBlob and ReleaseBlob give
+  /// Removed, ClosePartial gives Saved.
   void submit(JobId id, work::StoreOp op);
 
   /// Size of a blob, for whoever wants to fetch it. Error: not_found, io, busy.

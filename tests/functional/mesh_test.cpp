@@ -1,0 +1,155 @@
+// Several real processes on loopback: killed, stopped, restarted, short of disk.
+#include <atomic>
+#include <csignal>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "support/mesh_processes.hpp"
+#include "support/traced_layer.hpp"
+
+namespace tenzro::testing {
+namespace {
+
+using nlohmann::json;
+
+/// What one process that holds everything answers.
+std::string outputs_of_one_node(const json& call) {
+  const TempFolder folder;
+  const DaemonProcess daemon(folder.path() + "/alone");
+  EXPECT_TRUE(daemon.is_ready()) << daemon.log();
+  const RpcClient client(daemon.rpc());
+  load_tiny_layer(client, prepare_tiny_layer(client));
+  return client.result("tenzro_moeForward", call).value("outputs", "");
+}
+
+class MeshOfThree : public ::testing::Test {
+ protected:
+  MeshOfThree() : mesh_(3, 2), call_(tiny_forward(12)), expected_(outputs_of_one_node(call_)) {
+    EXPECT_TRUE(mesh_.knows(0, kTinyExperts, 2));
+  }
+
+  void expect_bits() {
+    const json answer = mesh_.router().result("tenzro_moeForward", call_);
+    EXPECT_EQ(answer.value("outputs", ""), expected_);
+  }
+
+  MeshProcesses mesh_;
+  json call_;
+  std::string expected_;
+};
+
+TEST_F(MeshOfThree, RouterThatHoldsNothingAnswersWithTheBitsOfOneNode) {
+  const json answer = mesh_.router().result("tenzro_moeForward", call_);
+  EXPECT_EQ(answer.value("outputs", ""), expected_);
+  EXPECT_EQ(answer["transports"]["local"], 0);
+  EXPECT_GT(answer["transports"]["iroh"], 0);
+}
+
+TEST_F(MeshOfThree, HolderKilledWhileForwardsRunChangesNoBit) {
+  std::atomic<bool> is_killed{false};
+  std::thread killer([&] {
+    mesh_.at(1).process().signal(SIGKILL);
+    is_killed = true;
+  });
+  for (int after = 0; after < 20;) {
+    if (is_killed) ++after;
+    expect_bits();
+  }
+  killer.join();
+}
+
+TEST_F(MeshOfThree, StoppedHolderIsServedAround) {
+  expect_bits();
+  mesh_.at(2).process().signal(SIGSTOP);
+  for (int i = 0; i < 5; ++i) expect_bits();
+  mesh_.at(2).process().signal(SIGCONT);
+  EXPECT_TRUE(mesh_.knows(0, kTinyExperts, 2));
+  expect_bits();
+}
+
+TEST_F(MeshOfThree, HolderThatComesBackAfterAKillServesWithoutALoad) {
+  mesh_.at(1).kill();
+  expect_bits();
+  mesh_.restart(1);
+  EXPECT_TRUE(mesh_.knows(0, kTinyExperts, 2));
+  mesh_.at(2).kill();
+  expect_bits();
+}
+
+TEST_F(MeshOfThree, RollingRestartFailsNoRequest) {
+  std::atomic<bool> is_over{false};
+  std::atomic<int> served{0};
+  std::vector<std::string> failures;
+  std::thread client([&] {
+    while (!is_over) {
+      const json reply = mesh_.router().call("tenzro_moeForward", call_);
+      if (!reply.contains("result") || reply["result"].value("outputs", "") != expected_) {
+        failures.push_back(reply.dump().substr(0, 300));
+        return;
+      }
+      ++served;
+    }
+  });
+  for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
+    EXPECT_EQ(mesh_.at(i).terminate(), 0);
+    mesh_.restart(i);
+    EXPECT_TRUE(mesh_.knows(0, kTinyExperts, 2));
+  }
+  is_over = true;
+  client.join();
+  EXPECT_TRUE(failures.empty()) << failures.front();
+  EXPECT_GT(served, 0);
+}
+
+TEST_F(MeshOfThree, EveryNodeListsEveryProvider) {
+  for (std::size_t i = 0; i < mesh_.size(); ++i) {
+    EXPECT_TRUE(mesh_.knows(i, kTinyExperts, 2));
+    EXPECT_EQ(mesh_.at(i).client().result("tenzro_listProviders", json::array()).size(), 3U);
+  }
+}
+
+TEST(MeshProcessesTest, FiveNodesShowTheSameMap) {
+  MeshProcesses mesh(5, 2);
+  json first;
+  for (std::size_t i = 0; i < mesh.size(); ++i) {
+    ASSERT_TRUE(mesh.knows(i, kTinyExperts, 2)) << "node " << i;
+    json map = mesh.at(i).client().result("tenzro_moeShardMap", {{"model_id", "tiny"}});
+    for (json& row : map["holders"]) {
+      for (json& holder : row["holders"]) holder.erase("committed_tps");
+    }
+    if (i == 0) first = map["holders"];
+    EXPECT_EQ(map["holders"], first) << "node " << i;
+  }
+}
+
+TEST(MeshProcessesTest, FetcherWithoutDiskSaysSoAndKeepsServing) {
+  MeshProcesses mesh(2, 1);
+  const TempFolder folder;
+  MeshNode small(folder.path(), "small");
+  small.extra_config = "[holder]\ndisk_budget = 1024\n";
+  small.start(mesh.at(0).entry());
+  const json map = mesh.router().result("tenzro_moeShardMap", {{"model_id", "tiny"}});
+  const std::string uri = map["holders"][0]["holders"][0].value("blob_uri", "");
+  const json reply = small.client().call("tenzro_moeExpertLoad",
+                                         {{"model_id", "tiny"},
+                                          {"layer", 0},
+                                          {"expert", 0},
+                                          {"uri", uri + "?n=" + mesh.at(0).endpoint_id()}});
+  ASSERT_TRUE(reply.contains("error")) << reply.dump();
+  EXPECT_EQ(reply["error"]["code"], -32000) << reply.dump();
+  EXPECT_EQ(small.client().result("tenzro_moeExpertStatus", json::array())["experts"].size(), 0U);
+}
+
+TEST(MeshProcessesTest, UriThatNobodyHasFailsByName) {
+  MeshProcesses mesh(2, 1);
+  const std::string uri = "tenzro://blob/" + std::string(64, 'a');
+  const json reply = mesh.at(1).client().call(
+      "tenzro_moeExpertLoad", {{"model_id", "tiny"}, {"layer", 0}, {"expert", 99}, {"uri", uri}});
+  ASSERT_TRUE(reply.contains("error"));
+  EXPECT_EQ(reply["error"]["code"], -32000);
+  EXPECT_TRUE(reply["error"].value("message", "").starts_with("blob fetch: ")) << reply.dump();
+}
+
+}  // namespace
+}  // namespace tenzro::testing

@@ -1,0 +1,122 @@
+// Holders that lie: refused, counted, and served around.
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "sim/mesh.hpp"
+
+namespace tenzro::testing {
+namespace {
+
+/// Forwards a few times and expects the single-node bits each time.
+void expect_truth(Mesh& mesh) {
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    const auto call = mesh_forward(i, 6);
+    const auto answer = mesh.forward(call);
+    ASSERT_TRUE(answer) << answer.error().message();
+    EXPECT_EQ(bits_of(*answer), mesh.expected(call));
+  }
+}
+
+/// What node `liar` computes is changed before it signs.
+void corrupt_outputs(Mesh& mesh, std::size_t liar,
+                     std::function<void(work::ExpertsResult&)> change) {
+  mesh.world.at(liar).corrupt_job = [change = std::move(change)](const work::Job&,
+                                                                 work::JobResult& result) {
+    if (!result) return;
+    if (auto* experts = std::get_if<work::ExpertsResult>(&*result)) change(*experts);
+  };
+}
+
+BufferRef with_value(const BufferRef& rows, std::size_t index, float value) {
+  BufferRef changed = BufferRef::copy_of(rows.bytes());
+  changed.mutable_as<float>()[index] = value;
+  return changed;
+}
+
+TEST(MeshHostile, HolderThatSignsNanIsAFailureOfThatHolder) {
+  Mesh mesh({});
+  corrupt_outputs(mesh, 1, [](work::ExpertsResult& result) {
+    for (auto& output : result.outputs) {
+      output.values = with_value(output.values, 0, std::numeric_limits<float>::quiet_NaN());
+    }
+  });
+  expect_truth(mesh);
+  EXPECT_GT(mesh.world.at(0).node().totals().remote_refused, 0U);
+}
+
+TEST(MeshHostile, HolderThatSignsTooFewRowsIsAFailureOfThatHolder) {
+  Mesh mesh({});
+  corrupt_outputs(mesh, 2, [](work::ExpertsResult& result) {
+    for (auto& output : result.outputs) {
+      output.rows.pop_back();
+      output.values = output.values.slice(0, output.rows.size() * kMeshWidth * sizeof(float));
+    }
+  });
+  expect_truth(mesh);
+}
+
+TEST(MeshHostile, EveryFlippedByteOfAReplyIsCaught) {
+  Mesh mesh({.nodes = 4, .replicas = 3});
+  Prng prng(5);
+  mesh.world.tamper = [&](std::size_t from, wire::Protocol protocol,
+                          std::vector<BufferRef>& parts) {
+    if (from != 1 || protocol != wire::Protocol::exec || parts.empty()) return;
+    BufferRef& part = parts[prng.below(parts.size())];
+    if (part.empty()) return;
+    BufferRef changed = BufferRef::copy_of(part.bytes());
+    changed.mutable_bytes()[prng.below(changed.size())] ^= std::byte{1} << prng.below(8);
+    part = std::move(changed);
+  };
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    const auto call = mesh_forward(i, 3);
+    const auto answer = mesh.forward(call);
+    ASSERT_TRUE(answer) << answer.error().message();
+    EXPECT_EQ(bits_of(*answer), mesh.expected(call));
+  }
+}
+
+TEST(MeshHostile, SomeoneElsesReplyIsRefused) {
+  Mesh mesh({.nodes = 4, .replicas = 3});
+  std::vector<BufferRef> kept;
+  mesh.world.tamper = [&](std::size_t from, wire::Protocol protocol,
+                          std::vector<BufferRef>& parts) {
+    if (protocol != wire::Protocol::exec) return;
+    if (from == 2) kept = parts;
+    if (from == 1 && !kept.empty()) parts = kept;
+  };
+  expect_truth(mesh);
+}
+
+TEST(MeshHostile, ReplayOfAnOldReplyIsRefused) {
+  Mesh mesh({.nodes = 3, .replicas = 2});
+  std::optional<std::vector<BufferRef>> old;
+  mesh.world.tamper = [&](std::size_t from, wire::Protocol protocol,
+                          std::vector<BufferRef>& parts) {
+    if (from != 1 || protocol != wire::Protocol::exec) return;
+    if (!old) old = parts;
+    parts = *old;
+  };
+  expect_truth(mesh);
+}
+
+TEST(MeshHostile, LiarLosesReputationAndGoesToQuarantine) {
+  Mesh mesh({});
+  corrupt_outputs(mesh, 1, [](work::ExpertsResult& result) {
+    for (auto& output : result.outputs) {
+      output.values = with_value(output.values, 0, std::numeric_limits<float>::infinity());
+    }
+  });
+  expect_truth(mesh);
+  expect_truth(mesh);
+  const auto asked_before = mesh.world.calls_sent(wire::Protocol::exec);
+  for (std::uint64_t i = 0; i < 10; ++i) ASSERT_TRUE(mesh.forward(mesh_forward(500 + i, 6)));
+  const auto asked = mesh.world.calls_sent(wire::Protocol::exec) - asked_before;
+  // In quarantine it is no longer asked first: at most one call a holder and forward.
+  EXPECT_LE(asked, 10 * (mesh.world.size() - 1));
+}
+
+}  // namespace
+}  // namespace tenzro::testing

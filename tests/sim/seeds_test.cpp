@@ -1,0 +1,107 @@
+// Chance, by seed: nodes die, come back, stall, part and heal while forwards run. Whatever happens,
+// an answer has the bits of one node alone, and after healing everything is as before.
+// Replay one: mesh_sim --gtest_filter=*Chaos*/SEED.
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+#include "sim/mesh.hpp"
+
+namespace tenzro::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// One random fault, or one random repair.
+void disturb(Mesh& mesh, Prng& prng) {
+  World& world = mesh.world;
+  const std::size_t victim = 1 + prng.below(world.size() - 1);
+  switch (prng.below(9)) {
+    case 0:
+      if (world.at(victim).is_up()) world.crash(victim);
+      break;
+    case 1:
+    case 2:
+      if (!world.at(victim).is_up()) world.restart(victim);
+      break;
+    case 3:
+      world.stop(victim);
+      break;
+    case 4:
+      world.go_on(victim);
+      break;
+    case 5:
+      world.cut(0, victim);
+      break;
+    case 6:
+      world.heal();
+      break;
+    case 7:
+      world.slow_link(victim, milliseconds(prng.below(80)));
+      break;
+    case 8:
+      world.at(victim).slowness_percent = 100 + prng.below(2000);
+      break;
+  }
+}
+
+void repair_all(Mesh& mesh) {
+  World& world = mesh.world;
+  world.heal();
+  world.link() = LinkOptions{};
+  for (std::size_t i = 1; i < world.size(); ++i) {
+    world.go_on(i);
+    world.slow_link(i, Duration{0});
+    world.at(i).slowness_percent = 100;
+    if (!world.at(i).is_up()) world.restart(i);
+  }
+}
+
+/// The trace of a run, which is checked as it goes.
+std::uint64_t run_chaos(std::uint64_t seed) {
+  Mesh mesh(
+      {.seed = seed,
+       .nodes = 6,
+       .replicas = 3,
+       .link = {.repeat_per_mille = 20, .reset_per_mille = 10},
+       .tune = [](std::size_t, node::Options& options) { options.forward_deadline = seconds(5); }});
+  Prng prng(seed ^ 0x5eed);
+  std::size_t served = 0;
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    if (prng.below(2) == 0) disturb(mesh, prng);
+    const auto call = mesh_forward(i, 1 + static_cast<std::uint32_t>(prng.below(12)));
+    const auto answer = mesh.forward(call);
+    if (answer) {
+      ++served;
+      EXPECT_EQ(bits_of(*answer), mesh.expected(call)) << "seed " << seed << ", forward " << i;
+    }
+    mesh.world.run_for(milliseconds(prng.below(400)));
+  }
+  EXPECT_GT(served, 10U) << "seed " << seed;
+  repair_all(mesh);
+  EXPECT_TRUE(mesh.world.run_until([&] { return mesh.knows_all(0); }, seconds(180)))
+      << "seed " << seed;
+  // Quarantine ends by itself; the mesh then serves as if nothing had been.
+  mesh.world.run_for(seconds(301));
+  const auto call = mesh_forward(777, 9);
+  const auto answer = mesh.forward(call);
+  EXPECT_TRUE(answer) << "seed " << seed;
+  if (answer) EXPECT_EQ(bits_of(*answer), mesh.expected(call)) << "seed " << seed;
+  return mesh.world.trace();
+}
+
+class MeshChaos : public ::testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(MeshChaos, AnswersKeepTheirBitsAndTheMeshHeals) {
+  run_chaos(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, MeshChaos, ::testing::Range<std::uint64_t>(1, 33));
+
+TEST(MeshDeterminism, SameSeedGivesTheSameTrace) {
+  EXPECT_EQ(run_chaos(7), run_chaos(7));
+}
+
+}  // namespace
+}  // namespace tenzro::testing

@@ -1,0 +1,103 @@
+#include "support/mesh_processes.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "support/traced_layer.hpp"
+
+namespace tenzro::testing {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::chrono::seconds kConvergenceMax{60};
+
+json read_json(const std::string& path) {
+  std::ifstream in(path);
+  return json::parse(in, nullptr, false);
+}
+
+}  // namespace
+
+MeshNode::MeshNode(std::string folder, std::string name)
+    : folder_(std::move(folder)), name_(std::move(name)) {}
+
+void MeshNode::start(const std::string& bootstrap) {
+  const std::string config = folder_ + "/" + name_ + ".toml";
+  std::ofstream(config) << "[node]\nname = \"" << name_
+                        << "\"\n[gossip]\nheartbeat_s = 1\nttl_s = 3\n"
+                        << extra_config;
+  DaemonProcess::Options options;
+  options.arguments = {"--config", config, "--quic-listen", quic_};
+  if (!bootstrap.empty()) {
+    options.arguments.emplace_back("--bootstrap");
+    options.arguments.push_back(bootstrap);
+  }
+  process_ = std::make_unique<DaemonProcess>(folder_ + "/" + name_, options);
+  ASSERT_TRUE(process_->is_ready()) << process_->log();
+  const json addresses = read_json(folder_ + "/" + name_ + "/addresses.json");
+  // Comes back to the same port, as a service does.
+  quic_ = addresses.value("quic", "");
+  endpoint_id_ = addresses.value("endpoint_id", "");
+}
+
+std::string MeshNode::entry() const {
+  return endpoint_id_ + "@" + quic_;
+}
+
+void MeshNode::kill() {
+  process_->signal(SIGKILL);
+  process_->wait();
+  process_.reset();
+}
+
+int MeshNode::terminate() {
+  process_->signal(SIGTERM);
+  const int status = process_->wait();
+  process_.reset();
+  return status;
+}
+
+MeshProcesses::MeshProcesses(std::size_t nodes, std::size_t replicas) {
+  for (std::size_t i = 0; i < nodes; ++i) {
+    nodes_.push_back(std::make_unique<MeshNode>(folder_.path(), "node-" + std::to_string(i)));
+    nodes_.back()->start(i == 0 ? "" : nodes_.front()->entry());
+  }
+  const RpcClient router = this->router();
+  const json prepared = prepare_tiny_layer(router);
+  router.result("tenzro_moeGateLoad",
+                {{"model_id", "tiny"}, {"layer", 0}, {"uri", prepared["gate"]["uri"]}});
+  for (const json& expert : prepared["experts"]) {
+    for (std::size_t r = 0; r < replicas; ++r) {
+      const std::size_t holder = 1 + (expert.value("expert", std::size_t{0}) + r) % (nodes - 1);
+      at(holder).client().result("tenzro_moeExpertLoad",
+                                 {{"model_id", "tiny"},
+                                  {"layer", 0},
+                                  {"expert", expert["expert"]},
+                                  {"uri", expert.value("uri", "") + "?n=" + at(0).endpoint_id()}});
+    }
+  }
+}
+
+bool MeshProcesses::knows(std::size_t index, std::size_t experts, std::size_t replicas) const {
+  const RpcClient client = nodes_[index]->client();
+  const auto end = std::chrono::steady_clock::now() + kConvergenceMax;
+  while (std::chrono::steady_clock::now() < end) {
+    const json map = client.result("tenzro_moeShardMap", {{"model_id", "tiny"}});
+    std::size_t complete = 0;
+    for (const json& row : map["holders"]) {
+      if (row.value("replication", std::size_t{0}) == replicas) ++complete;
+    }
+    if (complete == experts) return true;
+  }
+  return false;
+}
+
+void MeshProcesses::restart(std::size_t index) {
+  at(index).start(at(index == 0 ? 1 : 0).entry());
+}
+
+}  // namespace tenzro::testing
