@@ -58,19 +58,40 @@ std::string first_of(const Json& provider, std::initializer_list<std::string_vie
   return "-";
 }
 
+/// The largest rate among what the provider says: its own, or that of its holdings.
+std::string rate_text(const Json& provider) {
+  const Json& own = capacity_member(provider, "committed_tps");
+  if (own.is_number()) return text(own);
+  const Json& holdings = capacity_member(provider, "moe_holdings");
+  return holdings.is_array() && !holdings.empty() ? text(holdings.front(), "committed_tps") : "-";
+}
+
+/// alive, suspect, draining; and quarantined beside any of them.
+std::string health_text(const Json& provider) {
+  std::string health = text(provider, "status");
+  if (health == "active") health = "alive";
+  const Json& draining = member(provider, "draining");
+  if (draining.is_boolean() && draining.get<bool>()) health += ",draining";
+  const Json& quarantine = member(provider, "quarantined_until_ms");
+  if (quarantine.is_number() && quarantine.get<double>() > 0) health += ",quarantined";
+  return health;
+}
+
+std::string address_text(const Json& provider) {
+  const Json& addresses = member(provider, "addresses");
+  if (addresses.is_array() && !addresses.empty()) return text(addresses.front());
+  return first_of(provider, {"rpc_endpoint", "endpoint_url", "http_endpoint"});
+}
+
 std::string show_providers(const Json& result) {
   const Json& providers = result.is_array() ? result : list(result, "providers");
-  Table table(
-      {"PROVIDER", "ENDPOINT", "RPC", "STATUS", "ROLES", "HOLDINGS", "REPUTATION", "QUARANTINE"});
+  Table table({"PROVIDER", "NAME", "ROLES", "EXPERTS", "TPS", "HEALTH", "REPUTATION", "ADDRESS"});
   for (const Json& provider : providers) {
     const Json& holdings = capacity_member(provider, "moe_holdings");
-    const std::string quarantine = text(provider, "quarantined_until_ms");
     table.add({short_id(first_of(provider, {"provider_address", "address", "provider"})),
-               short_id(text(provider, "iroh_endpoint_id")),
-               first_of(provider, {"rpc_endpoint", "endpoint_url", "http_endpoint"}),
-               text(provider, "status"), roles_text(capacity_member(provider, "moe_roles")),
-               holdings.is_array() ? std::to_string(holdings.size()) : "-",
-               text(provider, "reputation"), quarantine == "0" ? "-" : quarantine});
+               first_of(provider, {"name"}), roles_text(capacity_member(provider, "moe_roles")),
+               holdings.is_array() ? std::to_string(holdings.size()) : "-", rate_text(provider),
+               health_text(provider), text(provider, "reputation"), address_text(provider)});
   }
   return table.empty() ? "no providers known\n" : table.render();
 }

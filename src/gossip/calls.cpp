@@ -129,6 +129,7 @@ void Gossip::on_answer(Instant now, const Call& call, const EndpointId& from,
     if (has_got) {
       pages_due_.insert(*call.probed);
       pages_at_ = now;
+      out.emplace_back(PagesArrived{*call.probed});
     }
   }
   if (call.relayed_for) {

@@ -75,9 +75,14 @@ void Node::on_expert_changed(const holder::ExpertChanged& change) {
   if (change.change == holder::Change::withdrawn) {
     view_.withdraw(about_.provider, change.key);
   } else {
-    view_.declare(about_.provider, change.key,
-                  {.is_warm = change.change == holder::Change::held_in_memory,
-                   .blob_uri = change.source_uri});
+    shards::Holding holding{.is_warm = change.change == holder::Change::held_in_memory,
+                            .blob_uri = change.source_uri};
+    if (const auto view = holder_.expert(change.key)) {
+      const work::ExpertFacts& facts = view->row->facts;
+      holding.types = shards::WeightTypes{facts.gate_type, facts.up_type, facts.down_type};
+      if (view->row->source_uri) holding.blob = view->row->hash;
+    }
+    view_.declare(about_.provider, change.key, std::move(holding));
   }
   update_roles();
 }
@@ -85,6 +90,10 @@ void Node::on_expert_changed(const holder::ExpertChanged& change) {
 void Node::update_roles() {
   shards::Provider self{.address = about_.provider, .has_gpu = about_.has_gpu};
   self.endpoint_id = to_hex(about_.endpoint_id);
+  self.endpoint_key = about_.endpoint_id;
+  self.addresses = quic_addresses_;
+  self.price_per_input_token = options_.price_per_input_token;
+  self.minimum_price = options_.minimum_price;
   if (!about_.http_endpoint.empty()) self.http_endpoint = about_.http_endpoint;
   const holder::Counters& counters = holder_.counters();
   if (counters.memory_experts + counters.disk_experts > 0)
@@ -92,6 +101,7 @@ void Node::update_roles() {
   if (counters.gate_bytes > 0) self.roles.insert(shards::Role::router);
   self.roles.insert(options_.roles.begin(), options_.roles.end());
   view_.set_provider(self);
+  if (!facts_due_) facts_due_ = facts_made_;  // as soon as may be
 }
 
 void Node::on_lease_answer(const holder::Action& action) {

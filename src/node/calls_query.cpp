@@ -4,6 +4,8 @@
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/node/node.hpp"
 
+#include "mesh.hpp"
+
 namespace tenzro::node {
 namespace {
 
@@ -31,6 +33,7 @@ std::uint64_t percentile(std::vector<std::uint64_t> values, unsigned percent) {
 
 Result<rpc::Answer> Node::shard_map(Instant now, const rpc::ShardMapCall& call) {
   view_.set_rate(about_.provider, meter_.rate(now));
+  if (mesh_ != nullptr) mesh_->want_model(now, call.model);
   using shards::Role;
   rpc::ShardMapAnswer answer{.model_id = call.model,
                              .expert_holders_role_count = view_.count_role(Role::expert_holder),
@@ -170,7 +173,7 @@ Result<rpc::Answer> Node::node_status(Instant now) const {
                                .rpc_address = about_.rpc_address,
                                .quic_address = about_.quic_address,
                                .uptime_s = static_cast<std::uint64_t>(uptime.count()),
-                               .peers = 0,
+                               .peers = static_cast<std::uint32_t>(view_.providers().size() - 1),
                                .memory_bytes = counters.memory_bytes,
                                .memory_budget_bytes = holder_.memory_budget_bytes(),
                                .experts = counters.memory_experts + counters.disk_experts,

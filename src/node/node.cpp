@@ -4,6 +4,8 @@
 
 #include "tenzro/wire/uri.hpp"
 
+#include "mesh.hpp"
+
 namespace tenzro::node {
 namespace {
 
@@ -39,12 +41,6 @@ void Node::on_index(Instant now, const std::vector<work::HoldingRow>& rows, Outb
   started_ = now;
   holder_.on_index(rows, holder_out_);
   settle(now, out);
-}
-
-void Node::set_addresses(std::string rpc_address, std::string http_endpoint) {
-  about_.rpc_address = std::move(rpc_address);
-  about_.http_endpoint = std::move(http_endpoint);
-  update_roles();
 }
 
 bool Node::admits(RequestId request, const rpc::Call& call, Outbox& out) {
@@ -218,6 +214,8 @@ void Node::on_store_done(Instant now, JobId id, const work::StoreResult& result,
 }
 
 void Node::on_tick(Instant now, Outbox& out) {
+  announce_facts(now);
+  if (mesh_ != nullptr) mesh_->on_tick(now, out);
   for (auto& [request, waiting] : requests_) {
     forward::Outbox actions;
     if (auto* wait = std::get_if<ForwardWait>(&waiting)) {
@@ -231,7 +229,7 @@ void Node::on_tick(Instant now, Outbox& out) {
 }
 
 std::optional<Instant> Node::next_deadline() const {
-  std::optional<Instant> earliest;
+  std::optional<Instant> earliest = next_mesh_deadline();
   const auto consider = [&](std::optional<Instant> deadline) {
     if (deadline && (!earliest || *deadline < *earliest)) earliest = deadline;
   };
@@ -261,6 +259,7 @@ void Node::settle(Instant now, Outbox& out) {
     // All that became ready together runs as one job.
     for (const RequestId request : std::exchange(touched_, {})) advance_forward(request);
   }
+  announce_facts(now);
 }
 
 void Node::reply(RequestId request, Result<rpc::Answer> answer, Outbox& out) {

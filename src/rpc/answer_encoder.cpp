@@ -91,10 +91,6 @@ void encode(JsonWriter& out, const AlpnListAnswer& answer) {
   out.end_object();
 }
 
-void encode(JsonWriter& out, const ListProvidersAnswer& answer) {
-  out.raw(answer.json);
-}
-
 void encode(JsonWriter& out, const ModelMetadataAnswer& answer) {
   out.raw(answer.json);
 }

@@ -96,4 +96,25 @@ std::uint32_t View::count_role(Role role) const {
                     [&](const auto& entry) { return entry.second.roles.contains(role); }));
 }
 
+std::map<ProviderAddress, std::vector<std::pair<ExpertKey, const Holding*>>> View::by_provider()
+    const {
+  std::map<ProviderAddress, std::vector<std::pair<ExpertKey, const Holding*>>> all;
+  for (const auto& [model, slots] : models_) {
+    for (const auto& [slot, holders] : slots) {
+      for (const auto& [address, holding] : holders)
+        all[address].emplace_back(ExpertKey{model, slot.first, slot.second}, &holding);
+    }
+  }
+  return all;
+}
+
+const Holding* View::holding(const ProviderAddress& address, const ExpertKey& key) const {
+  const auto model = models_.find(key.model);
+  if (model == models_.end()) return nullptr;
+  const auto slot = model->second.find({key.layer, key.expert});
+  if (slot == model->second.end()) return nullptr;
+  const auto held = slot->second.find(address);
+  return held == slot->second.end() ? nullptr : &held->second;
+}
+
 }  // namespace tenzro::shards

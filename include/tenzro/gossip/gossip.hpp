@@ -72,7 +72,12 @@ using work::RefuseRequest;
 using work::SendCall;
 using work::SendReply;
 
-using Action = std::variant<SendCall, CancelCall, SendReply, RefuseRequest,
+/// Pages of that provider's manifest are here that were not.
+struct PagesArrived {
+  ProviderAddress address{};
+};
+
+using Action = std::variant<PagesArrived, SendCall, CancelCall, SendReply, RefuseRequest,
                             membership::RecordChanged, membership::LoadChanged,
                             membership::HealthChanged, membership::PeerGone, membership::Notice>;
 using Outbox = std::vector<Action>;

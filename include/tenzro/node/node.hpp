@@ -22,13 +22,16 @@
 #include "tenzro/base/prng.hpp"
 #include "tenzro/base/time.hpp"
 #include "tenzro/catalog/catalog.hpp"
+#include "tenzro/crypto/signing.hpp"
 #include "tenzro/forward/execution.hpp"
 #include "tenzro/forward/flight.hpp"
+#include "tenzro/gossip/gossip.hpp"
 #include "tenzro/holder/holder.hpp"
 #include "tenzro/node/action.hpp"
 #include "tenzro/prepare/jobs.hpp"
 #include "tenzro/rpc/call.hpp"
 #include "tenzro/shards/view.hpp"
+#include "tenzro/work/peer.hpp"
 
 namespace tenzro::node {
 
@@ -65,6 +68,15 @@ struct Options {
   std::set<shards::Role> roles;
   std::uint64_t price_per_input_token = 10;
   std::uint64_t minimum_price = 100;
+  /// "<endpoint id>@host:port" or "host:port".
+  std::vector<std::string> bootstrap;
+  Duration heartbeat = std::chrono::seconds(10);
+  /// Silence after which others take this node for gone.
+  Duration ttl = std::chrono::seconds(30);
+  std::size_t fanout = 4;
+  /// Endpoint ids; an empty allow list allows everyone who is not denied.
+  std::set<EndpointId> allow;
+  std::set<EndpointId> deny;
 };
 
 /// Running totals since start, for metrics.
@@ -78,6 +90,8 @@ struct Totals {
   std::uint64_t token_expert_pairs = 0;
   std::uint64_t replans = 0;
 };
+
+class Mesh;
 
 class Node {
  public:
@@ -100,8 +114,22 @@ class Node {
   void on_tick(Instant now, Outbox& out);
   [[nodiscard]] std::optional<Instant> next_deadline() const;
 
-  /// Addresses become known when sockets are bound.
-  void set_addresses(std::string rpc_address, std::string http_endpoint);
+  /// Addresses become known when sockets are bound. `quic_addresses` are announced: "host:port",
+  /// best first.
+  void set_addresses(std::string rpc_address, std::string http_endpoint,
+                     std::string quic_address = "", std::vector<std::string> quic_addresses = {});
+
+  /// Once, after the addresses are known: gossip begins. `wall_ms` is the wall clock at `now`;
+  /// `signing` outlives the node. Without it the node is alone.
+  void join_mesh(Instant now, std::uint64_t wall_ms, const crypto::Signing& signing, Outbox& out);
+  /// Says goodbye. The node goes on with what it has, and is gone for the others.
+  void leave_mesh(Instant now, Outbox& out);
+  /// After leave_mesh: whoever was told has heard it, or the time for it is up.
+  [[nodiscard]] bool has_left_mesh(Instant now) const;
+  /// Null before join_mesh.
+  [[nodiscard]] const gossip::Gossip* gossip() const;
+
+  [[nodiscard]] const shards::View& view() const { return view_; }
 
   void drain() { is_draining_ = true; }
 
@@ -167,7 +195,7 @@ class Node {
   [[nodiscard]] Result<rpc::Answer> model_metadata(const rpc::ModelMetadataCall& call) const;
   [[nodiscard]] Result<rpc::Answer> expert_status(Instant now) const;
   [[nodiscard]] Result<rpc::Answer> node_status(Instant now) const;
-  [[nodiscard]] Result<rpc::Answer> list_providers(Instant now) const;
+  [[nodiscard]] Result<rpc::Answer> list_providers(Instant now);
   [[nodiscard]] rpc::ExpertRow expert_row(const holder::Holder::ExpertView& view) const;
   [[nodiscard]] rpc::GateRow gate_row(const work::HoldingRow& row) const;
 
@@ -210,6 +238,13 @@ class Node {
   void on_lease_answer(const holder::Action& action);
   void update_roles();
 
+  // membership.cpp
+  void announce_facts(Instant now);
+  [[nodiscard]] std::optional<Instant> next_mesh_deadline() const;
+  /// Pages come in (model, layer) order; `models` are those with an expert or a gate here.
+  [[nodiscard]] wire::ProviderRecord own_facts(std::vector<wire::Bytes>& pages,
+                                               std::set<ModelId>& models) const;
+
   // node.cpp
   struct Dispatcher;
   [[nodiscard]] bool admits(RequestId request, const rpc::Call& call, Outbox& out);
@@ -226,10 +261,16 @@ class Node {
   const catalog::Catalog& catalog_;
   Prng& prng_;
   work::JobIds ids_;
+  work::CallIds call_ids_;
   holder::Holder holder_;
   holder::Meter meter_;
   shards::View view_;
   prepare::Jobs prepare_;
+  std::unique_ptr<Mesh> mesh_;
+  std::vector<std::string> quic_addresses_;
+  /// When what this node says of itself is put together again; absent: nothing changed.
+  std::optional<Instant> facts_due_;
+  Instant facts_made_;
   std::map<RequestId, Waiting> requests_;  // ordered: iteration reaches the outbox
   std::map<JobId, Owner> owners_;
   // What the cores put out and settle() has not yet taken; empty between events.

@@ -251,9 +251,46 @@ struct AlpnListAnswer {  // alpns
   std::vector<std::string> alpns;
 };
 
-/// `json` is a complete JSON value: provider records are encoded by `wire`.
+/// One known provider. Written as clients expect it: `capacity` {moe_holdings, moe_roles, moe_gpu,
+/// active_requests, max_concurrent_requests}, `pricing`, and so on (src/rpc/provider_encoder.cpp).
+struct ProviderRow {
+  struct Holding {
+    ExpertKey key;
+    Residency residency = Residency::warm;
+    std::optional<std::string> blob_uri;
+  };
+
+  ProviderAddress address{};
+  std::string name;
+  std::string software;
+  bool is_self = false;
+  bool is_suspect = false;  ///< "status": "active" or "suspect"
+  bool is_draining = false;
+  std::optional<std::string> rpc_endpoint;
+  std::optional<std::string> endpoint_id;
+  std::vector<std::string> addresses;
+  std::vector<Holding> holdings;
+  std::vector<std::string> roles;
+  bool has_gpu = false;
+  std::vector<std::string> profiles;
+  std::uint32_t committed_tps = 0;
+  std::uint32_t active_requests = 0;
+  std::uint32_t max_concurrent_requests = 0;
+  std::uint64_t price_per_input_token = 0;
+  std::uint64_t minimum_price = 0;
+  std::int64_t reputation = 0;
+  /// Milliseconds from now; null where it is not quarantined.
+  std::optional<std::uint64_t> quarantined_until_ms;
+  /// Milliseconds since its newest beat was made; null for this node.
+  std::optional<std::uint64_t> last_seen_ms;
+  /// This node's wall clock minus the provider's, at least, with the way of its beats; null for
+  /// this node.
+  std::optional<std::int64_t> clock_lag_ms;
+};
+
+/// An array of rows, in address order.
 struct ListProvidersAnswer {
-  std::string json;
+  std::vector<ProviderRow> providers;
 };
 
 struct NodeStatusAnswer {

@@ -109,6 +109,11 @@ class View {
   [[nodiscard]] std::vector<std::pair<Slot, std::vector<Candidate>>> model(
       const ModelId& model) const;
   [[nodiscard]] std::uint32_t count_role(Role role) const;
+  /// What each provider holds, in key order.
+  [[nodiscard]] std::map<ProviderAddress, std::vector<std::pair<ExpertKey, const Holding*>>>
+  by_provider() const;
+  /// What that provider declared of that expert; or null.
+  [[nodiscard]] const Holding* holding(const ProviderAddress& address, const ExpertKey& key) const;
 
   [[nodiscard]] const std::map<ProviderAddress, Provider>& providers() const { return providers_; }
 

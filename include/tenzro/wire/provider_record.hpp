@@ -7,7 +7,7 @@
 ///    Nothing is encoded again: what is relayed is what was signed.
 ///  - Holdings are bitmaps a layer, lists where those are shorter; residency is a bit and types are
 ///    runs over the held experts. A holder of 64 of 384 experts in 60 layers fits 4 KiB.
-///  - Blob hashes stand in pages, one a (model, layer) in the record's order: 32 bytes a held
+///  - Blob hashes stand in pages, one a (model, layer) in ascending order: 32 bytes a held
 ///    expert, zeros for a load that has no blob to fetch. The table of pages is the pages'
 ///    SHA-256 hashes one after another, and the record names the table's SHA-256. So whoever has
 ///    the record checks every page, and a change costs one page and the table.

@@ -394,8 +394,34 @@ TEST(Answers, NodeAnswersHaveTheirKeys) {
     "experts":5,"gates":6,"queue_depth":7,"queue_max":8,"compute_backend":"cpu","profile":"exact",
     "threads":9,"draining":false,"forwards":10,"forward_p50_us":11,"forward_p99_us":12})"));
   EXPECT_EQ(result_of(NodeDrainAnswer{.draining = true}), (json{{"draining", true}}));
-  EXPECT_EQ(result_of(ListProvidersAnswer{.json = R"([{"a":1}])"}), json::parse(R"([{"a":1}])"));
   EXPECT_EQ(result_of(ModelMetadataAnswer{.json = R"({"a":1})"}), (json{{"a", 1}}));
+}
+
+TEST(Answers, ProvidersHaveTheirKeys) {
+  ProviderRow row{.name = "n", .software = "0.1.0", .is_suspect = true};
+  row.rpc_endpoint = "http://h:1";
+  row.addresses = {"h:2"};
+  row.holdings = {{{"m", 3, 4}, Residency::cold, std::nullopt}};
+  row.roles = {"ExpertHolder"};
+  row.profiles = {"exact"};
+  row.committed_tps = 5;
+  row.active_requests = 1;
+  row.max_concurrent_requests = 6;
+  row.price_per_input_token = 7;
+  row.minimum_price = 8;
+  row.reputation = -9;
+  row.last_seen_ms = 10;
+  row.clock_lag_ms = -11;
+  EXPECT_EQ(result_of(ListProvidersAnswer{.providers = {row}}),
+            json::parse(R"([{"provider_address":")" + std::string(64, '0') + R"(","name":"n",
+    "status":"suspect","self":false,"draining":false,"rpc_endpoint":"http://h:1",
+    "iroh_endpoint_id":null,"addresses":["h:2"],"version":"0.1.0","capacity":{
+    "max_concurrent_requests":6,"active_requests":1,"moe_holdings":[{"model_id":"m","layer":3,
+    "expert":4,"residency":"Cold","committed_tps":5,"blob_uri":null}],"moe_roles":["ExpertHolder"],
+    "moe_gpu":false,"profiles":["exact"],"committed_tps":5},"pricing":{"price_per_input_token":7,
+    "minimum_price":8},"reputation":-9,"quarantined_until_ms":null,"last_seen_ms":10,
+    "clock_lag_ms":-11}])"));
+  EXPECT_EQ(result_of(ListProvidersAnswer{}), json::array());
 }
 
 TEST(Answers, TextsAreEscaped) {

@@ -1,0 +1,64 @@
+#pragma once
+/// \file
+/// The node's place in the mesh: gossip on one side, the shard view on the other.
+///
+/// What membership learns goes into the view: a provider with its first record, its holdings as
+/// they change, blob hashes once the pages that name them came. Pages are fetched of models that
+/// this node holds, gates, or was asked about. Rules
+///  - The node's own row of the view is the node's, never what gossip says of it.
+///  - A holding keeps its blob while only its residency changes.
+/// Bounds: `kModelsMax` models of interest; later ones are not fetched. Thread: the owner's only.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tenzro/gossip/gossip.hpp"
+#include "tenzro/node/action.hpp"
+#include "tenzro/shards/view.hpp"
+
+namespace tenzro::node {
+
+class Mesh {
+ public:
+  static constexpr std::size_t kModelsMax = 256;
+
+  Mesh(gossip::Options options, const crypto::Signing& signing, Prng& prng, work::CallIds& ids,
+       shards::View& view, Instant now, std::uint64_t wall_ms)
+      : view_(view), gossip_(std::move(options), signing, prng, ids, now, wall_ms) {}
+
+  /// What this node holds, with the pages of its blobs in (model, layer) order.
+  void set_own(Instant now, wire::ProviderRecord facts, std::vector<wire::Bytes> pages,
+               const std::set<ModelId>& models);
+
+  void set_load(Instant now, const wire::Load& load) { gossip_.set_load(now, load); }
+
+  /// Blob hashes of that model are wanted.
+  void want_model(Instant now, const ModelId& model);
+
+  void on_request(Instant now, const work::PeerRequest& request, Outbox& out);
+  bool on_reply(Instant now, PeerCallId call, const work::CallResult& result, Outbox& out);
+  void on_tick(Instant now, Outbox& out);
+  void leave(Instant now, Outbox& out);
+
+  [[nodiscard]] std::optional<Instant> next_deadline() const { return gossip_.next_deadline(); }
+
+  [[nodiscard]] const gossip::Gossip& gossip() const { return gossip_; }
+
+ private:
+  void take(Instant now, gossip::Outbox& actions, Outbox& out);
+  void on_record(Instant now, const membership::RecordChanged& change);
+  void update_provider(const ProviderAddress& address);
+  void wish(Instant now, const ProviderAddress& address, const wire::ProviderRecord& record);
+  void apply_pages(const ProviderAddress& address, const wire::ProviderRecord& record);
+  [[nodiscard]] std::optional<wire::ProviderRecord> record_of(const ProviderAddress& address) const;
+
+  shards::View& view_;
+  gossip::Gossip gossip_;
+  std::set<ModelId> models_;
+};
+
+}  // namespace tenzro::node
