@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Starts one node on ports that the system chooses, runs a small real checkpoint through it, and says whether the numbers are
-# right. Usage: demo.sh [--keep] (leave the node running and print how to reach it). Needs a release build.
+# Starts three nodes on ports that the system chooses: a router that holds no expert, and two holders that hold
+# every one. Runs a small real checkpoint through them, kills one holder with SIGKILL in the middle of a forward,
+# and says whether the numbers are right and kept their bits.
+# Usage: demo.sh [--keep] (kill nobody, leave the nodes running and print how to reach them). Needs a release build.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=build/release/bin
@@ -13,32 +15,59 @@ for argument in "$@"; do
 done
 
 data=$(mktemp -d "${TMPDIR:-/tmp}/tenzrod-demo.XXXXXX")
-node=
+declare -A pids=()
 cleanup() {
-  if [ -n "$node" ] && kill -0 "$node" 2>/dev/null; then
-    kill -TERM "$node"
-    wait "$node" || true
-  fi
+  local name
+  for name in "${!pids[@]}"; do
+    kill -TERM "${pids[$name]}" 2>/dev/null || true
+  done
+  for name in "${!pids[@]}"; do
+    wait "${pids[$name]}" 2>/dev/null || true
+  done
   rm -rf "$data"
 }
 trap cleanup EXIT
 
-"$bin/tenzrod" --config configs/demo/node.toml --data-dir "$data/node" >"$data/log" 2>&1 &
-node=$!
-for _ in $(seq 300); do
-  [ -e "$data/node/addresses.json" ] && break
-  kill -0 "$node" 2>/dev/null || { echo "the node did not start:" >&2; cat "$data/log" >&2; exit 1; }
-  sleep 0.1
-done
-[ -e "$data/node/addresses.json" ] || { echo "the node is not ready after 30 s:" >&2; cat "$data/log" >&2; exit 1; }
-rpc=http://$(sed -n 's/.*"rpc":"\([^"]*\)".*/\1/p' "$data/node/addresses.json")
-echo "node $node listens at $rpc"
+# address NAME KEY: a member of a ready node's addresses.json.
+address() { sed -n 's/.*"'"$2"'":"\([^"]*\)".*/\1/p' "$data/$1/addresses.json"; }
 
+show_logs() {
+  local name
+  for name in "${!pids[@]}"; do
+    echo "the log of $name:" >&2
+    tail -n 20 "$data/$name.log" >&2
+  done
+}
+
+# start NAME CONFIG [flags...]: a node, ready.
+start() {
+  local name=$1 config=$2
+  shift 2
+  "$bin/tenzrod" --config "$config" --data-dir "$data/$name" "$@" >"$data/$name.log" 2>&1 &
+  pids[$name]=$!
+  for _ in $(seq 300); do
+    [ -e "$data/$name/addresses.json" ] && break
+    kill -0 "${pids[$name]}" 2>/dev/null || { echo "$name did not start:" >&2; cat "$data/$name.log" >&2; exit 1; }
+    sleep 0.1
+  done
+  [ -e "$data/$name/addresses.json" ] || { echo "$name is not ready after 30 s:" >&2; cat "$data/$name.log" >&2; exit 1; }
+  echo "$name: process ${pids[$name]}, JSON-RPC at http://$(address "$name" rpc), QUIC at $(address "$name" quic)"
+}
+
+start router configs/demo/router.toml
+bootstrap=$(address router endpoint_id)@$(address router quic)
+start holder-1 configs/demo/holder.toml --bootstrap "$bootstrap"
+start holder-2 configs/demo/holder.toml --bootstrap "$bootstrap"
+
+router=http://$(address router rpc)
+arguments=(--model-dir tests/data/models/tiny-qwen3-moe --quant q8_0
+  --holder "http://$(address holder-1 rpc)" --holder "http://$(address holder-2 rpc)")
+[ $keep = yes ] || arguments+=(--kill-holder "${pids[holder-1]}")
 status=0
-"$bin/tenzro" --rpc "$rpc" demo --model-dir tests/data/models/tiny-qwen3-moe --quant q8_0 || status=$?
-[ $status = 0 ] || { echo "the node's log:" >&2; tail -n 20 "$data/log" >&2; exit $status; }
+"$bin/tenzro" --rpc "$router" demo "${arguments[@]}" || status=$?
+[ $status = 0 ] || { show_logs; exit $status; }
 if [ $keep = yes ]; then
   trap - EXIT
-  echo "the node keeps running: $bin/tenzro --rpc $rpc status"
-  echo "end it with: kill $node; its data is in $data"
+  echo "the nodes keep running: $bin/tenzro --rpc $router providers"
+  echo "end them with: kill ${pids[*]}; their data is in $data"
 fi

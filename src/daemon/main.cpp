@@ -82,6 +82,10 @@ int main(int argc, char** argv) {
   app.add_option("--rpc-listen", flags.rpc_listen,
                  "address:port of JSON-RPC over HTTP; port 0 lets the system choose");
   app.add_option("--quic-listen", flags.quic_listen, "address:port for other nodes");
+  app.add_option("--bootstrap", flags.bootstrap,
+                 "endpoint_id@host:port of a node to join, beside those of the configuration; "
+                 "repeatable")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--insecure", flags.is_insecure, "listen off loopback without tokens");
   app.add_flag("--check-config", check_config, "check the configuration and exit");
   app.add_flag("--print-id", wants_id,

@@ -75,23 +75,96 @@ void NodeShell::cancel(RequestId request) {
   apply(std::move(out));
 }
 
-void NodeShell::apply(node::Outbox actions) {
-  for (node::Action& action : actions) {
-    if (auto* reply = std::get_if<node::Reply>(&action)) {
-      auto call = calls_.extract(reply->request);
-      if (!call) continue;
-      *call.mapped().stop = true;  // a deadline may have ended it before its jobs
-      call.mapped().done(std::move(reply->answer));
-    } else if (auto* job = std::get_if<node::Run>(&action)) {
-      run(std::move(*job));
-    } else if (auto* operation = std::get_if<node::Store>(&action)) {
-      workshop_.store.submit(operation->id, std::move(operation->op));
-    } else {
-      spdlog::warn("{}", std::get<node::Notice>(action).text);
-    }
+/// One function an action: a new kind does not compile until it is handled here.
+struct NodeShell::Effects {
+  NodeShell& shell;
+
+  void operator()(node::Reply& reply) const {
+    auto call = shell.calls_.extract(reply.request);
+    if (!call) return;
+    *call.mapped().stop = true;  // a deadline may have ended it before its jobs
+    call.mapped().done(std::move(reply.answer));
   }
+
+  void operator()(node::Run& run) const { shell.run(std::move(run)); }
+
+  void operator()(node::Store& store) const {
+    shell.workshop_.store.submit(store.id, std::move(store.op));
+  }
+
+  void operator()(node::Notice& notice) const { spdlog::warn("{}", notice.text); }
+
+  void operator()(node::SendCall& call) const {
+    if (shell.endpoint_ == nullptr) {
+      return shell.fail_call(call.id, {ErrorCode::io, "", "no QUIC endpoint is open"});
+    }
+    net::Target target{call.target.id, std::move(call.target.addresses)};
+    shell.endpoint_->call(call.id, target, call.protocol, std::move(call.request));
+  }
+
+  void operator()(node::SendHttpCall& call) const {
+    shell.fail_call(call.id, {ErrorCode::io, call.endpoint, "no HTTP client is open"});
+  }
+
+  void operator()(node::CancelCall& call) const {
+    if (shell.endpoint_ != nullptr) shell.endpoint_->cancel(call.id);
+  }
+
+  void operator()(node::SendReply& reply) const {
+    if (shell.endpoint_ != nullptr) shell.endpoint_->reply(reply.id, std::move(reply.reply));
+  }
+
+  void operator()(node::RefuseRequest& refusal) const {
+    if (shell.endpoint_ != nullptr) shell.endpoint_->refuse(refusal.id);
+  }
+};
+
+void NodeShell::apply(node::Outbox actions) {
+  for (node::Action& action : actions) std::visit(Effects{*this}, action);
   rearm();
   if (on_ready_ && node_.is_ready()) std::exchange(on_ready_, nullptr)();
+}
+
+void NodeShell::fail_call(PeerCallId call, Error error) {
+  workshop_.loop.post([this, alive = alive_, call, error = std::move(error)] {
+    if (*alive) on_reply(call, fail(error));
+  });
+}
+
+void NodeShell::on_reply(PeerCallId call, Result<net::Reply> reply) {
+  work::CallResult result = fail(ErrorCode::io, "", "");
+  if (reply) {
+    result = work::CallReply{reply->from, std::move(reply->bytes)};
+  } else {
+    result = fail(std::move(reply.error()));
+  }
+  node::Outbox out;
+  node_.on_peer_reply(workshop_.loop.now(), call, result, out);
+  apply(std::move(out));
+}
+
+void NodeShell::on_request(net::Request request) {
+  node::Outbox out;
+  node_.on_peer_request(workshop_.loop.now(),
+                        {.id = request.id,
+                         .from = request.from,
+                         .address = std::move(request.address),
+                         .protocol = request.protocol,
+                         .bytes = std::move(request.bytes)},
+                        out);
+  apply(std::move(out));
+}
+
+void NodeShell::on_request_cancelled(PeerRequestId request) {
+  node::Outbox out;
+  node_.on_peer_request_cancelled(workshop_.loop.now(), request, out);
+  apply(std::move(out));
+}
+
+void NodeShell::tick() {
+  node::Outbox out;
+  node_.on_tick(workshop_.loop.now(), out);
+  apply(std::move(out));
 }
 
 void NodeShell::run(node::Run run) {

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Runs a Node: turns its actions into pool jobs, store operations and replies, and their results
-/// into events.
+/// Runs a Node: turns its actions into pool jobs, store operations, replies and calls to peers, and
+/// their results into events.
 ///
 /// Translates and does nothing else. Thread: the loop's; results come back by post.
 #include <atomic>
@@ -12,6 +12,7 @@
 
 #include "tenzro/exec/loop.hpp"
 #include "tenzro/exec/pool.hpp"
+#include "tenzro/net/endpoint.hpp"
 #include "tenzro/node/node.hpp"
 #include "tenzro/store/store.hpp"
 #include "tenzro/work/bodies.hpp"
@@ -26,16 +27,19 @@ struct Workshop {
   work::JobContext jobs;
 };
 
-class NodeShell {
+class NodeShell final : public net::Handler {
  public:
   using Done = std::function<void(Result<rpc::Answer>)>;
   /// Set when a request's work is worth nothing any more: its jobs end at their next slice.
   using StopFlag = std::shared_ptr<std::atomic<bool>>;
 
   NodeShell(const Workshop& workshop, node::Node& node);
-  ~NodeShell();
+  ~NodeShell() override;
   NodeShell(const NodeShell&) = delete;
   NodeShell& operator=(const NodeShell&) = delete;
+
+  /// Where calls to peers go; null before it is bound: then they fail. It outlives the shell's use.
+  void set_endpoint(net::Endpoint* endpoint) { endpoint_ = endpoint; }
 
   /// Gives the node what the store remembers; `on_ready` is called once its gates are loaded.
   void begin(const std::vector<work::HoldingRow>& rows, std::function<void()> on_ready);
@@ -46,11 +50,21 @@ class NodeShell {
   /// A store operation of the node is over. The loop's thread.
   void on_stored(JobId id, const work::StoreResult& result);
 
+  void on_reply(PeerCallId call, Result<net::Reply> reply) override;
+  void on_request(net::Request request) override;
+  void on_request_cancelled(PeerRequestId request) override;
+
+  /// Lets the node act on a time that has come, or on what its owner changed.
+  void tick();
+
   [[nodiscard]] node::Node& node() { return node_; }
 
  private:
+  struct Effects;
+
   void apply(node::Outbox actions);
   void run(node::Run run);
+  void fail_call(PeerCallId call, Error error);
   void rearm();
 
   Workshop workshop_;
@@ -62,6 +76,7 @@ class NodeShell {
   };
 
   std::map<RequestId, Call> calls_;
+  net::Endpoint* endpoint_ = nullptr;
   std::function<void()> on_ready_;
   std::uint64_t last_request_ = 0;
   /// False after destruction: results still on their way are dropped.

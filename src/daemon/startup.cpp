@@ -72,6 +72,8 @@ Started<Settings> read_settings(const Flags& flags) {
   config::Config& config = settings.config;
   if (!flags.rpc_listen.empty()) config.rpc.listen = flags.rpc_listen;
   if (!flags.quic_listen.empty()) config.quic.listen = flags.quic_listen;
+  config.gossip.bootstrap.insert(config.gossip.bootstrap.end(), flags.bootstrap.begin(),
+                                 flags.bootstrap.end());
   settings.data_dir = !flags.data_dir.empty() ? flags.data_dir : config.node.data_dir;
   if (settings.data_dir.empty()) settings.data_dir = default_data_dir();
   auto http = http_options(config.rpc);

@@ -3,6 +3,7 @@
 /// From flags, environment and file to settings that are known to be usable.
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tenzro/base/result.hpp"
 #include "tenzro/config/config.hpp"
@@ -17,6 +18,7 @@ struct Flags {
   std::string data_dir;
   std::string rpc_listen;
   std::string quic_listen;
+  std::vector<std::string> bootstrap;
   bool is_insecure = false;
 };
 

@@ -46,6 +46,22 @@ struct Bodies {
     return widen(verify_reply(job, context));
   }
 
+  work::JobResult operator()(const work::DecodeExec& job) const {
+    return widen(decode_exec(job, context));
+  }
+
+  work::JobResult operator()(const work::SignExec& job) const {
+    return widen(sign_exec(job, context));
+  }
+
+  work::JobResult operator()(const work::ReadFrame& job) const {
+    return widen(read_frame(job, context));
+  }
+
+  work::JobResult operator()(const work::WriteFrame& job) const {
+    return widen(write_frame(job, context));
+  }
+
   work::JobResult operator()(const work::ScanIndex& job) const {
     return widen(prepare::scan_index(job));
   }
@@ -72,7 +88,11 @@ work::JobResult run_job(const work::Job& job, const work::JobContext& context) {
 bool is_short(const work::Job& job) {
   return std::holds_alternative<work::SignReceipt>(job) ||
          std::holds_alternative<work::EncodeCall>(job) ||
-         std::holds_alternative<work::VerifyReply>(job);
+         std::holds_alternative<work::VerifyReply>(job) ||
+         std::holds_alternative<work::DecodeExec>(job) ||
+         std::holds_alternative<work::SignExec>(job) ||
+         std::holds_alternative<work::ReadFrame>(job) ||
+         std::holds_alternative<work::WriteFrame>(job);
 }
 
 }  // namespace tenzro::node

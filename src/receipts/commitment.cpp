@@ -15,22 +15,70 @@ std::uint32_t magnitude(float value) {
   return std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFFU;
 }
 
-/// The k largest of a row. The list stays sorted; most values fail the first comparison, with its
-/// smallest.
-std::vector<Feature> largest(std::span<const float> row, std::size_t k) {
-  std::vector<Feature> best;
-  best.reserve(k + 1);
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    const std::uint32_t size = magnitude(row[i]);
-    if (best.size() == k && size <= magnitude(best.back().value)) continue;
-    // After all that are at least as large: an equal one before has the lower index.
-    const auto place = std::find_if(best.begin(), best.end(), [size](const Feature& other) {
-      return magnitude(other.value) < size;
-    });
-    best.insert(place, Feature{.index = static_cast<std::uint32_t>(i), .value = row[i]});
-    if (best.size() > k) best.pop_back();
+/// The k largest values of a row, sorted.
+class Largest {
+ public:
+  void find(std::span<const float> row, std::size_t k) {
+    k_ = k;
+    count_ = 0;
+    floor_ = -1;
+    std::size_t at = 0;
+    for (; at + kGroup <= row.size(); at += kGroup) {
+      // Most groups hold nothing above the smallest kept: told without a branch a value.
+      std::uint32_t any = 0;
+      for (std::size_t i = 0; i < kGroup; ++i) {
+        any |= static_cast<std::uint32_t>(signed_magnitude(row[at + i]) > floor_);
+      }
+      if (any != 0) take(row, at, at + kGroup);
+    }
+    take(row, at, row.size());
   }
-  return best;
+
+  [[nodiscard]] std::span<const Feature> features() const { return {best_, count_}; }
+
+ private:
+  static constexpr std::size_t kGroup = 32;
+
+  static std::int32_t signed_magnitude(float value) {
+    return static_cast<std::int32_t>(magnitude(value));
+  }
+
+  void take(std::span<const float> row, std::size_t from, std::size_t to) {
+    for (std::size_t i = from; i < to; ++i) {
+      const std::int32_t size = signed_magnitude(row[i]);
+      if (size <= floor_) continue;
+      // After all that are at least as large: an equal one before has the lower index.
+      std::size_t place = count_ < k_ ? count_++ : k_ - 1;
+      for (; place > 0 && signed_magnitude(best_[place - 1].value) < size; --place) {
+        best_[place] = best_[place - 1];
+      }
+      best_[place] = {.index = static_cast<std::uint32_t>(i), .value = row[i]};
+      if (count_ == k_) floor_ = signed_magnitude(best_[k_ - 1].value);
+    }
+  }
+
+  Feature best_[kSketchFeaturesMax];
+  std::size_t k_ = 0;
+  std::size_t count_ = 0;
+  /// Magnitude that a value must exceed.
+  std::int32_t floor_ = -1;
+};
+
+void append_row(std::vector<std::uint8_t>& bytes, std::uint32_t token,
+                std::span<const Feature> features) {
+  append_u32_le(bytes, token);
+  bytes.push_back(static_cast<std::uint8_t>(features.size()));
+  for (const Feature& feature : features) {
+    append_u32_le(bytes, feature.index);
+    append_u32_le(bytes, std::bit_cast<std::uint32_t>(feature.value));
+  }
+}
+
+void append_head(std::vector<std::uint8_t>& bytes, std::uint32_t k, std::size_t rows) {
+  TENZRO_ASSERT(rows <= UINT32_MAX);
+  append_text(bytes, "tenzro/moe/activation");
+  bytes.push_back(static_cast<std::uint8_t>(k));
+  append_u32_le(bytes, static_cast<std::uint32_t>(rows));
 }
 
 }  // namespace
@@ -41,33 +89,43 @@ Sketch make_sketch(std::span<const std::uint32_t> token_indices, std::span<const
   Sketch sketch;
   sketch.k = static_cast<std::uint8_t>(std::clamp<std::uint32_t>(k, 1, kSketchFeaturesMax));
   sketch.rows.reserve(token_indices.size());
+  Largest largest;
   for (std::size_t i = 0; i < token_indices.size(); ++i) {
-    sketch.rows.push_back({.token_index = token_indices[i],
-                           .features = largest(outputs.subspan(i * d_model, d_model), sketch.k)});
+    largest.find(outputs.subspan(i * d_model, d_model), sketch.k);
+    const std::span<const Feature> features = largest.features();
+    sketch.rows.push_back({token_indices[i], {features.begin(), features.end()}});
   }
   return sketch;
 }
 
 std::vector<std::uint8_t> canonical_bytes(const Sketch& sketch) {
-  TENZRO_ASSERT(sketch.rows.size() <= UINT32_MAX);
   std::vector<std::uint8_t> bytes;
-  append_text(bytes, "tenzro/moe/activation");
-  bytes.push_back(sketch.k);
-  append_u32_le(bytes, static_cast<std::uint32_t>(sketch.rows.size()));
+  append_head(bytes, sketch.k, sketch.rows.size());
   for (const RowSketch& row : sketch.rows) {
     TENZRO_ASSERT(row.features.size() <= kSketchFeaturesMax);
-    append_u32_le(bytes, row.token_index);
-    bytes.push_back(static_cast<std::uint8_t>(row.features.size()));
-    for (const Feature& feature : row.features) {
-      append_u32_le(bytes, feature.index);
-      append_u32_le(bytes, std::bit_cast<std::uint32_t>(feature.value));
-    }
+    append_row(bytes, row.token_index, row.features);
   }
   return bytes;
 }
 
 Hash32 commitment_of(const Sketch& sketch) {
   return crypto::sha256(canonical_bytes(sketch));
+}
+
+Hash32 commitment_of_rows(std::span<const std::uint32_t> names, std::span<const std::uint32_t> rows,
+                          std::span<const float> outputs, std::uint32_t d_model) {
+  TENZRO_ASSERT(outputs.size() == rows.size() * d_model);
+  constexpr std::size_t kHeadBytes = 32;
+  constexpr std::size_t kRowBytes = 5 + kSketchFeatures * 8;
+  std::vector<std::uint8_t> bytes;
+  bytes.reserve(kHeadBytes + rows.size() * kRowBytes);
+  append_head(bytes, kSketchFeatures, rows.size());
+  Largest largest;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    largest.find(outputs.subspan(i * d_model, d_model), kSketchFeatures);
+    append_row(bytes, names[rows[i]], largest.features());
+  }
+  return crypto::sha256(bytes);
 }
 
 }  // namespace tenzro::receipts

@@ -4,7 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "tenzro/base/assert.hpp"
 #include "tenzro/base/bytes.hpp"
+#include "tenzro/crypto/address.hpp"
 #include "tenzro/wire/flat_json.hpp"
 
 namespace tenzro::receipts {
@@ -57,6 +59,23 @@ std::string receipt_to_json(const Receipt& receipt) {
   text += R"(,"commitment":)" + list_text(receipt.commitment);
   text += R"(,"signature":)" + key_text(receipt.signature);
   text += R"(,"public_key":)" + key_text(receipt.public_key);
+  return text + '}';
+}
+
+std::string receipt_set_to_json(const ReceiptSet& set) {
+  TENZRO_ASSERT(set.experts.size() == 1);
+  const ExpertReceipt& receipt = set.experts.front();
+  std::string text = R"({"provider":)" + list_text(crypto::address_of(set.key));
+  text += R"(,"input_hash":)" + list_text(receipt.input_hash);
+  text += R"(,"commitment":)" + list_text(receipt.commitment);
+  text += R"(,"rows_hash":)" + list_text(receipt.rows_hash);
+  text += R"(,"blob_hash":)" + list_text(receipt.blob);
+  text += R"(,"gate_type":)" + std::to_string(receipt.gate_type);
+  text += R"(,"up_type":)" + std::to_string(receipt.up_type);
+  text += R"(,"down_type":)" + std::to_string(receipt.down_type);
+  text += R"(,"profile":)" + std::to_string(static_cast<unsigned>(set.profile));
+  text += R"(,"signature":)" + key_text(set.signature);
+  text += R"(,"public_key":)" + key_text(set.key);
   return text + '}';
 }
 

@@ -12,6 +12,12 @@ namespace tenzro::rpc {
 namespace {
 
 constexpr std::string_view kNullId = "null";
+/// What other implementations answer, and their clients look for.
+constexpr std::string_view kMoeGated =
+    "moe/execute is gated; provide a valid inference api_key or service_key, or be a node of this "
+    "mesh";
+constexpr std::string_view kExecuteRefusal = "invalid execute params";
+constexpr std::string_view kMoeExecuteRefusal = "invalid moe/execute params";
 
 Error invalid_request(std::string detail) {
   return {ErrorCode::invalid_request, "", std::move(detail)};
@@ -56,6 +62,12 @@ std::optional<Error> find_fault(const JsonNode& request, bool has_usable_id) {
   return std::nullopt;
 }
 
+const Method* find_moe_method(std::string_view name) {
+  if (name == "moe/execute") return find_method("tenzro_moeExecute");
+  if (name == "moe/status") return find_method("tenzro_moeExpertStatus");
+  return nullptr;
+}
+
 /// The object that holds the parameters; null where there are none.
 Result<const JsonNode*> find_params(const JsonNode& request) {
   const JsonNode* params = find_member(request, "params");
@@ -85,17 +97,23 @@ bool ExchangeParser::is_allowed(Scope scope) const {
 
 Result<Call> ExchangeParser::read_call(const JsonNode& request, Exchange::Item& item) const {
   const std::string_view name = find_member(request, "method")->text;
-  const Method* method = find_method(name);
+  const bool is_moe = options_->dialect == Dialect::moe;
+  const Method* method = is_moe ? find_moe_method(name) : find_method(name);
   if (method == nullptr) return fail(ErrorCode::unknown_method, "unknown method", echo(name));
   item.method = std::string(method->name);
   if (!is_allowed(method->scope)) {
+    if (is_moe) return fail(ErrorCode::forbidden, "", std::string(kMoeGated));
     return fail(ErrorCode::forbidden, item.method,
                 "needs the scope '" + std::string(name_of(method->scope)) + '\'');
   }
   const Result<const JsonNode*> object = find_params(request);
   if (!object) return fail(object.error());
   ParamReader params(*method, *object, options_->base64);
-  return method->read(params);
+  Result<Call> call = method->read(params);
+  if (!call && is_moe && call.error().where == kExecuteRefusal) {
+    call.error().where = kMoeExecuteRefusal;
+  }
+  return call;
 }
 
 void ExchangeParser::add_refusal(Error error) {
@@ -113,6 +131,8 @@ void ExchangeParser::add_request(const JsonNode& node) {
   Exchange::Item item;
   const std::optional<std::string_view> id = read_id(node);
   item.id_json = std::string(id.value_or(kNullId));
+  const bool is_moe = options_->dialect == Dialect::moe;
+  if (is_moe && item.id_json.empty()) item.id_json = kNullId;
   if (std::optional<Error> fault = find_fault(node, id.has_value())) {
     if (item.id_json.empty()) item.id_json = kNullId;
     item.outcome = fail(*std::move(fault));
@@ -147,7 +167,7 @@ Exchange ExchangeParser::run(std::string_view body) {
   const Result<JsonDocument> document = parse_json(body, limits);
   if (!document) {
     add_refusal(document.error());
-  } else if (document->root().is_array()) {
+  } else if (document->root().is_array() && options_->dialect == Dialect::json_rpc) {
     add_batch(document->root());
   } else {
     add_request(document->root());

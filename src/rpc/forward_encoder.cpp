@@ -93,6 +93,10 @@ void encode(JsonWriter& out, const ExecuteAnswer& answer) {
     out.key("receipt");
     out.raw(*answer.receipt_json);
   }
+  if (answer.receipt2_json) {
+    out.key("receipt2");
+    out.raw(*answer.receipt2_json);
+  }
   out.end_object();
 }
 

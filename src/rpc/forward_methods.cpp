@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "tenzro/base/bytes.hpp"
@@ -63,7 +64,11 @@ constexpr Param kExecuteParams[] = {
     kHiddenParam,
     {"hidden_q8", types::kBase64, Need::optional,
      "The rows as Q8_0 blocks, d_model / 32 x 34 bytes each. Wins over the other two."},
-    kProfileParam};
+    kProfileParam,
+    {"nonce",
+     {"string", R"({"type":"string","pattern":"^[0-9a-f]{32}$"})"},
+     Need::optional,
+     "32 lower-case hex digits: the answer to `moe/execute` then holds `receipt2` as well."}};
 
 // ---- readers
 
@@ -75,6 +80,20 @@ std::optional<compute::Profile> read_profile(ParamReader& params) {
   }
   params.refuse("profile", "unknown profile '" + echo(*name) + "': expected exact or fast");
   return std::nullopt;
+}
+
+std::optional<std::array<std::uint8_t, 16>> read_nonce(ParamReader& params) {
+  const std::optional<std::string> text = params.optional_text("nonce");
+  if (!text) return std::nullopt;
+  // A hash is twice as long, and its reader is strict.
+  const std::optional<Hash32> twice = hash_from_hex(*text + *text);
+  if (!twice) {
+    params.refuse("nonce", "must be 32 lower-case hex digits");
+    return std::nullopt;
+  }
+  std::array<std::uint8_t, 16> nonce{};
+  std::copy_n(twice->begin(), nonce.size(), nonce.begin());
+  return nonce;
 }
 
 std::optional<CarrierChoice> read_carrier(ParamReader& params) {
@@ -152,6 +171,7 @@ ExecuteCall read_execute(ParamReader& params) {
   call.token_indices =
       params.optional_u32_list("token_indices").value_or(std::vector<std::uint32_t>());
   call.profile = read_profile(params);
+  call.nonce = read_nonce(params);
   if (params.failed()) return call;
   call.is_q8 = params.find("hidden_q8") != nullptr;
   if (call.is_q8) {

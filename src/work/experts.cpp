@@ -1,27 +1,10 @@
-#include <bit>
-#include <cmath>
-
 #include "tenzro/base/assert.hpp"
 #include "tenzro/work/bodies.hpp"
 
+#include "rows.hpp"
+
 namespace tenzro::work {
 namespace {
-
-constexpr std::uint32_t kExponentMask = 0x7F800000U;
-
-/// Index of the first row with a value that is not finite, or `rows`.
-std::size_t find_non_finite_row(std::span<const float> values, std::size_t width) {
-  const std::size_t rows = width == 0 ? 0 : values.size() / width;
-  for (std::size_t r = 0; r < rows; ++r) {
-    std::uint32_t bad = 0;  // no branch inside: the loop vectorises
-    for (const float value : values.subspan(r * width, width)) {
-      bad |= static_cast<std::uint32_t>((std::bit_cast<std::uint32_t>(value) & kExponentMask) ==
-                                        kExponentMask);
-    }
-    if (bad != 0) return r;
-  }
-  return rows;
-}
 
 /// The rows as the Q8_0 carrier would deliver them.
 BufferRef round_rows_to_q8(const BufferRef& input, std::uint32_t width,

@@ -1,10 +1,5 @@
 #include "support/node_world.hpp"
 
-#include <fstream>
-
-#include <sys/stat.h>
-
-#include "tenzro/crypto/blake3.hpp"
 #include "tenzro/kernels/cpu.hpp"
 #include "tenzro/node/run_job.hpp"
 
@@ -18,25 +13,6 @@ catalog::Catalog builtin_catalog() {
     std::abort();
   }
   return std::move(*catalog);
-}
-
-work::StoreResult read_source(const work::ReadSource& op) {
-  std::ifstream in(op.root + "/" + op.file, std::ios::binary);
-  if (!in) return fail(ErrorCode::not_found, op.file, "is not there");
-  in.seekg(static_cast<std::streamoff>(op.offset));
-  std::string bytes(op.length, '\0');
-  in.read(bytes.data(), static_cast<std::streamsize>(op.length));
-  bytes.resize(static_cast<std::size_t>(in.gcount()));
-  if (bytes.size() < op.length && !op.allow_short)
-    return fail(ErrorCode::io, op.file, "is too short");
-  return work::ReadBytes{BufferRef::copy_of(bytes)};
-}
-
-work::StoreResult stat_source(const work::StatSource& op) {
-  struct stat info {};
-
-  if (::stat((op.root + "/" + op.file).c_str(), &info) != 0) return work::SourceStat{};
-  return work::SourceStat{true, S_ISDIR(info.st_mode), static_cast<std::uint64_t>(info.st_size)};
 }
 
 }  // namespace
@@ -58,10 +34,8 @@ void NodeWorld::make_node() {
                           .provider = key_.address(),
                           .compute_backend = std::string(backend_->name())};
   node_ = std::make_unique<node::Node>(setup_.options, about, catalog_, prng_);
-  std::vector<work::HoldingRow> rows;
-  for (const auto& [key, row] : rows_) rows.push_back(row);
   node::Outbox out;
-  node_->on_index(now_, rows, out);
+  node_->on_index(now_, store_.rows(), out);
   take(std::move(out));
 }
 
@@ -89,8 +63,10 @@ void NodeWorld::take(node::Outbox actions) {
         node_->on_store_done(now_, store.id, result, out);
         take(std::move(out));
       });
+    } else if (auto* notice = std::get_if<node::Notice>(&action)) {
+      notices_.push_back(std::move(notice->text));
     } else {
-      notices_.push_back(std::get<node::Notice>(action).text);
+      peer_actions_.push_back(std::move(action));
     }
   }
 }
@@ -99,35 +75,7 @@ work::StoreResult NodeWorld::run_store(const work::StoreOp& op) {
   if (setup_.store_fault) {
     if (auto status = setup_.store_fault(op); !status) return fail(status.error());
   }
-  if (const auto* save = std::get_if<work::SaveHolding>(&op)) {
-    if (!save->blob.empty()) blobs_.insert_or_assign(save->row.hash, save->blob);
-    rows_.insert_or_assign({save->row.layer, save->row.expert}, save->row);
-    return work::Saved{};
-  }
-  if (const auto* remove = std::get_if<work::RemoveHolding>(&op)) {
-    return work::Removed{rows_.erase({remove->layer, remove->expert}) > 0};
-  }
-  if (const auto* publish = std::get_if<work::PublishBlob>(&op)) {
-    const BlobHash hash = crypto::blake3(publish->bytes.bytes());
-    blobs_.insert_or_assign(hash, publish->bytes);
-    return work::Published{hash, publish->bytes.size()};
-  }
-  if (const auto* read = std::get_if<work::ReadBlob>(&op)) {
-    const auto it = blobs_.find(read->hash);
-    if (it == blobs_.end()) return fail(ErrorCode::not_found, "", "blob is not in the store");
-    return work::ReadBytes{it->second};
-  }
-  if (const auto* quarantine = std::get_if<work::QuarantineBlob>(&op)) {
-    const auto blob = blobs_.find(quarantine->hash);
-    const bool is_intact =
-        blob != blobs_.end() && crypto::blake3(blob->second.bytes()) == quarantine->hash;
-    if (is_intact) return work::Removed{false};
-    blobs_.erase(quarantine->hash);
-    std::erase_if(rows_, [&](const auto& row) { return row.second.hash == quarantine->hash; });
-    return work::Removed{true};
-  }
-  if (const auto* source = std::get_if<work::ReadSource>(&op)) return read_source(*source);
-  return stat_source(std::get<work::StatSource>(op));
+  return store_.run(op);
 }
 
 RequestId NodeWorld::begin(rpc::Call call) {

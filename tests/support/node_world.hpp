@@ -8,10 +8,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tenzro/crypto/ed25519.hpp"
 #include "tenzro/node/node.hpp"
+
+#include "support/map_store.hpp"
 
 namespace tenzro::testing {
 
@@ -44,7 +47,12 @@ class NodeWorld {
 
   [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
 
-  [[nodiscard]] std::map<BlobHash, BufferRef>& blobs() { return blobs_; }
+  [[nodiscard]] std::map<BlobHash, BufferRef>& blobs() { return store_.blobs(); }
+
+  /// What the node wanted from its peers and nobody has taken yet.
+  [[nodiscard]] std::vector<node::Action> take_peer_actions() {
+    return std::exchange(peer_actions_, {});
+  }
 
   [[nodiscard]] std::size_t jobs_run() const { return jobs_run_; }
 
@@ -64,8 +72,8 @@ class NodeWorld {
   std::uint64_t last_request_ = 0;
   std::vector<std::function<void()>> queue_;
   std::map<RequestId, Result<rpc::Answer>> answers_;
-  std::map<BlobHash, BufferRef> blobs_;
-  std::map<std::pair<LayerKey, std::optional<ExpertIndex>>, work::HoldingRow> rows_;
+  MapStore store_;
+  std::vector<node::Action> peer_actions_;
   std::vector<std::string> notices_;
   std::size_t jobs_run_ = 0;
 };

@@ -17,6 +17,7 @@
 
 #include "tenzro/base/result.hpp"
 #include "tenzro/receipts/receipt.hpp"
+#include "tenzro/receipts/receipt_set.hpp"
 
 namespace tenzro::receipts {
 
@@ -24,6 +25,10 @@ namespace tenzro::receipts {
 inline constexpr std::size_t kReceiptJsonBytesMax = 16ULL << 10U;
 
 [[nodiscard]] std::string receipt_to_json(const Receipt& receipt);
+/// `receipt2`: {"provider", "input_hash", "commitment", "rows_hash", "blob_hash", "gate_type",
+/// "up_type", "down_type", "profile", "signature", "public_key"}, lists and keys as in `receipt`.
+/// Requires a set of one expert.
+[[nodiscard]] std::string receipt_set_to_json(const ReceiptSet& set);
 /// Error: runtime, at "receipt".
 [[nodiscard]] Result<Receipt> receipt_from_json(std::string_view text);
 

@@ -163,7 +163,8 @@ struct ExecuteAnswer {
   std::uint32_t d_model = 0;
   std::vector<std::uint32_t> token_indices;
   BufferRef outputs;
-  std::optional<std::string> receipt_json;  ///< "receipt", a complete JSON value
+  std::optional<std::string> receipt_json;                  ///< "receipt", a complete JSON value
+  std::optional<std::string> receipt2_json = std::nullopt;  ///< "receipt2", version 2
 };
 
 struct MissingExpert {

@@ -120,6 +120,8 @@ struct ExecuteCall {
   BufferRef carrier;
   Rows hidden;
   std::optional<compute::Profile> profile;
+  /// Asks for a receipt of version 2 as well, where the caller is a known endpoint.
+  std::optional<std::array<std::uint8_t, 16>> nonce;
 };
 
 /// Per projection; an empty entry keeps that projection dense.

@@ -43,7 +43,12 @@ struct Scopes {
 
 inline constexpr Scopes kAllScopes{.read = true, .execute = true, .admin = true};
 
+/// Which requests a body may hold. `moe` is that of a tenzro/moe frame: one request, `moe/execute`
+/// or `moe/status`, which is answered even without an id (with null).
+enum class Dialect : std::uint8_t { json_rpc, moe };
+
 struct ParseOptions {
+  Dialect dialect = Dialect::json_rpc;
   std::size_t batch_max = 100;
   std::size_t depth_max = 64;
   /// JSON values of one body; the numbers of a `hidden` array do not count. Bounds the memory of

@@ -9,6 +9,7 @@
 /// added. Under allow_partial a token's routed weights are multiplied by (routed total / routed
 /// arrived), in f32, when slots are missing. Errors: runtime, with the texts clients match on.
 /// Thread: any worker; tokens are split over the executor.
+#include "tenzro/base/base64.hpp"
 #include "tenzro/compute/backend.hpp"
 #include "tenzro/crypto/ed25519.hpp"
 #include "tenzro/work/job.hpp"
@@ -19,6 +20,7 @@ struct JobContext {
   compute::Backend& backend;
   compute::Executor& executor;
   const crypto::KeyPair& identity;
+  Base64Kernels base64 = scalar_base64_kernels();
 };
 
 [[nodiscard]] Result<AdmittedExpert> admit_expert(const AdmitExpert& job,
@@ -30,5 +32,9 @@ struct JobContext {
 [[nodiscard]] Result<SignedReceipt> sign_receipt(const SignReceipt& job, const JobContext& context);
 [[nodiscard]] Result<EncodedCall> encode_call(const EncodeCall& job, const JobContext& context);
 [[nodiscard]] Result<VerifiedReply> verify_reply(const VerifyReply& job, const JobContext& context);
+[[nodiscard]] Result<DecodedExec> decode_exec(const DecodeExec& job, const JobContext& context);
+[[nodiscard]] Result<SignedExec> sign_exec(const SignExec& job, const JobContext& context);
+[[nodiscard]] Result<FrameRead> read_frame(const ReadFrame& job, const JobContext& context);
+[[nodiscard]] Result<FrameWritten> write_frame(const WriteFrame& job, const JobContext& context);
 
 }  // namespace tenzro::work

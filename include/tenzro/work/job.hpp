@@ -19,8 +19,10 @@
 #include "tenzro/base/result.hpp"
 #include "tenzro/compute/backend.hpp"
 #include "tenzro/routing/routed.hpp"
+#include "tenzro/rpc/exchange.hpp"
 #include "tenzro/tensor/dtype.hpp"
 #include "tenzro/tensor/safetensors.hpp"
+#include "tenzro/wire/exec_message.hpp"
 #include "tenzro/wire/gate_blob.hpp"
 #include "tenzro/work/gate.hpp"
 #include "tenzro/work/remote.hpp"
@@ -140,6 +142,20 @@ struct CombineResult {
   BufferRef outputs;  ///< [tokens, d_model] f32
 };
 
+/// What a receipt of version 2 says beside what ran.
+struct ReceiptTerms {
+  wire::ExecNonce nonce{};
+  /// Who asked, as the connection proves it.
+  EndpointId router{};
+  compute::Profile profile = compute::Profile::exact;
+};
+
+/// What runs when an expert does: receipts of version 2 name it.
+struct ExpertIdentity {
+  BlobHash blob{};  ///< zeros where the weights came inline
+  ExpertFacts facts;
+};
+
 /// Commit to the outputs of one executed batch and sign it (receipt v1).
 struct SignReceipt {
   ExpertKey key;
@@ -148,10 +164,56 @@ struct SignReceipt {
   BufferRef carrier;
   std::uint32_t d_model = 0;
   BufferRef outputs;
+  /// Where present a receipt of version 2 is made as well; `identity` is for it.
+  std::optional<ReceiptTerms> terms = std::nullopt;
+  ExpertIdentity identity = {};
 };
 
 struct SignedReceipt {
   std::string receipt_json;
+  std::optional<std::string> receipt2_json = std::nullopt;
+};
+
+/// Read a peer's message of tenzro/exec/1. Error: invalid_params, a sentence for the peer.
+struct DecodeExec {
+  BufferRef message;
+};
+
+struct DecodedExec {
+  std::shared_ptr<const wire::ExecRequest> request;
+  BufferRef input;  ///< [tokens, width] f32: the carrier's rows
+};
+
+/// Sign what ran for a peer (receipt v2) and put the reply together.
+struct SignExec {
+  std::shared_ptr<const wire::ExecRequest> request;
+  EndpointId router{};
+  std::vector<ExpertIdentity> identities;  ///< as the next, in the order of the request
+  std::vector<BufferRef> outputs;
+};
+
+struct SignedExec {
+  std::vector<BufferRef> reply;
+};
+
+/// Read a frame of tenzro/moe. Error: invalid_params where it is no frame at all; anything wrong
+/// inside it is an answer of the exchange.
+struct ReadFrame {
+  BufferRef frame;
+  bool may_execute = false;
+};
+
+struct FrameRead {
+  std::shared_ptr<rpc::Exchange> exchange;
+};
+
+/// Write the reply frame. Requires that the exchange is complete.
+struct WriteFrame {
+  std::shared_ptr<const rpc::Exchange> exchange;
+};
+
+struct FrameWritten {
+  std::vector<BufferRef> frame;
 };
 
 /// A remote holder's outputs, checked (see remote.hpp).
@@ -220,12 +282,13 @@ struct BuiltGateBlob {
   BufferRef blob;
 };
 
-using Job =
-    std::variant<AdmitExpert, AdmitGate, RunGate, RunExperts, Combine, SignReceipt, EncodeCall,
-                 VerifyReply, ScanIndex, ScanHeader, BuildExpertBlob, BuildGateBlob>;
-using JobOutput = std::variant<AdmittedExpert, AdmittedGate, GateResult, ExpertsResult,
-                               CombineResult, SignedReceipt, EncodedCall, VerifiedReply,
-                               ScannedIndex, ScannedHeader, BuiltExpertBlob, BuiltGateBlob>;
+using Job = std::variant<AdmitExpert, AdmitGate, RunGate, RunExperts, Combine, SignReceipt,
+                         EncodeCall, VerifyReply, DecodeExec, SignExec, ReadFrame, WriteFrame,
+                         ScanIndex, ScanHeader, BuildExpertBlob, BuildGateBlob>;
+using JobOutput =
+    std::variant<AdmittedExpert, AdmittedGate, GateResult, ExpertsResult, CombineResult,
+                 SignedReceipt, EncodedCall, VerifiedReply, DecodedExec, SignedExec, FrameRead,
+                 FrameWritten, ScannedIndex, ScannedHeader, BuiltExpertBlob, BuiltGateBlob>;
 using JobResult = Result<JobOutput>;
 
 // ---- store operations

@@ -61,6 +61,8 @@ struct EncodeCall {
 
 struct EncodedCall {
   std::vector<BufferRef> request;
+  /// The rows as they travel; VerifyReply needs them again.
+  BufferRef carrier;
 };
 
 /// Body: decodes the reply, holds it against the call (lengths, ids, rows, finite values, receipt,
@@ -70,6 +72,8 @@ struct EncodedCall {
 struct VerifyReply {
   std::shared_ptr<const RemoteCall> call;
   BufferRef reply;
+  /// EncodedCall::carrier; empty: it is made again.
+  BufferRef carrier;
 };
 
 }  // namespace tenzro::work

@@ -1,0 +1,121 @@
+#include "sim/sim_node.hpp"
+
+#include <algorithm>
+
+#include "tenzro/node/run_job.hpp"
+
+namespace tenzro::testing {
+namespace {
+
+constexpr Duration kStoreLatency = std::chrono::milliseconds(1);
+constexpr Duration kJobCost = std::chrono::microseconds(30);
+constexpr Duration kRowCost = std::chrono::microseconds(20);
+
+/// What a job costs on a healthy node: a fixed part, and one a (row, expert).
+Duration cost_of(const work::Job& job) {
+  std::uint64_t rows = 0;
+  if (const auto* run = std::get_if<work::RunExperts>(&job)) {
+    for (const auto& batch : run->batches) rows += batch.rows.size();
+  }
+  return kJobCost + kRowCost * rows;
+}
+
+crypto::Seed seed_of(std::uint64_t seed, std::size_t index) {
+  Prng prng(seed * 1'000'003 + index);
+  crypto::Seed bytes{};
+  for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(prng.below(256));
+  return bytes;
+}
+
+}  // namespace
+
+SimNode::SimNode(const Setup& setup, Effects& effects)
+    : setup_(setup),
+      effects_(effects),
+      key_(crypto::KeyPair::from_seed(seed_of(setup.seed, setup.index))),
+      prng_(setup.seed * 7'919 + setup.index) {}
+
+void SimNode::start() {
+  const node::About about{.version = "sim",
+                          .name = "node-" + std::to_string(setup_.index),
+                          .endpoint_id = key_.public_key(),
+                          .provider = key_.address(),
+                          .quic_address = setup_.address,
+                          .compute_backend = std::string(setup_.backend->name())};
+  node_ = std::make_unique<node::Node>(setup_.options, about, *setup_.catalog, prng_);
+  worker_free_at_ = effects_.now();
+  deliver([&](node::Node& node, node::Outbox& out) {
+    node.on_index(effects_.now(), store_.rows(), out);
+  });
+}
+
+void SimNode::crash() {
+  node_.reset();
+}
+
+void SimNode::deliver(const std::function<void(node::Node&, node::Outbox&)>& event) {
+  if (!is_up()) return;
+  node::Outbox out;
+  event(*node_, out);
+  take(std::move(out));
+  rearm();
+}
+
+void SimNode::take(node::Outbox actions) {
+  for (node::Action& action : actions) {
+    if (auto* reply = std::get_if<node::Reply>(&action)) {
+      effects_.on_answer(setup_.index, reply->request, std::move(reply->answer));
+    } else if (auto* job = std::get_if<node::Run>(&action)) {
+      run(std::move(*job));
+    } else if (auto* operation = std::get_if<node::Store>(&action)) {
+      operate(std::move(*operation));
+    } else if (auto* notice = std::get_if<node::Notice>(&action)) {
+      notices_.push_back(std::move(notice->text));
+    } else {
+      effects_.on_peer_action(setup_.index, std::move(action));
+    }
+  }
+}
+
+void SimNode::run(node::Run run) {
+  const Instant begin = std::max(effects_.now(), worker_free_at_);
+  const Duration cost = cost_of(run.job) * slowness_percent / 100;
+  worker_free_at_ = begin + cost;
+  effects_.after(
+      setup_.index, worker_free_at_ - effects_.now(), [this, run = std::move(run)]() mutable {
+        work::JobResult result = node::run_job(run.job, {*setup_.backend, executor_, key_});
+        if (corrupt_job) corrupt_job(run.job, result);
+        deliver([&](node::Node& node, node::Outbox& out) {
+          node.on_job_done(effects_.now(), run.id, result, out);
+        });
+      });
+}
+
+void SimNode::operate(node::Store store) {
+  effects_.after(setup_.index, kStoreLatency, [this, store = std::move(store)] {
+    work::StoreResult result = fail(ErrorCode::io, "", "");
+    Status allowed;
+    if (store_fault) allowed = store_fault(store.op);
+    if (allowed) {
+      result = store_.run(store.op);
+    } else {
+      result = fail(allowed.error());
+    }
+    deliver([&](node::Node& node, node::Outbox& out) {
+      node.on_store_done(effects_.now(), store.id, result, out);
+    });
+  });
+}
+
+void SimNode::rearm() {
+  const auto deadline = node_->next_deadline();
+  const std::uint64_t generation = ++tick_generation_;
+  if (!deadline) return;
+  const Duration wait = std::max(Duration{0}, *deadline - effects_.now());
+  effects_.after(setup_.index, wait, [this, generation] {
+    if (generation != tick_generation_) return;  // re-armed since
+    deliver([&](node::Node& node, node::Outbox& out) { node.on_tick(effects_.now(), out); });
+  });
+}
+
+}  // namespace tenzro::testing

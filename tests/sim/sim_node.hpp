@@ -1,0 +1,96 @@
+#pragma once
+/// \file
+/// One process of the simulated mesh: a real node::Node with its key, its disk and its one compute
+/// worker.
+///
+/// The process may die and come back; its disk and key outlive it. What it wants done is handed to
+/// the world through `Effects`, the one thing it knows of the outside.
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tenzro/catalog/catalog.hpp"
+#include "tenzro/crypto/ed25519.hpp"
+#include "tenzro/node/node.hpp"
+
+#include "support/map_store.hpp"
+
+namespace tenzro::testing {
+
+/// What one node may do to the world. All callbacks run later, on the world's clock.
+class Effects {
+ public:
+  virtual ~Effects() = default;
+  [[nodiscard]] virtual Instant now() const = 0;
+  /// Runs `event` after `delay`, unless the process of node `index` has died by then.
+  virtual void after(std::size_t index, Duration delay, std::function<void()> event) = 0;
+  virtual void on_answer(std::size_t index, RequestId request, Result<rpc::Answer> answer) = 0;
+  /// A call, cancellation, reply or refusal.
+  virtual void on_peer_action(std::size_t index, node::Action action) = 0;
+};
+
+class SimNode {
+ public:
+  struct Setup {
+    std::size_t index = 0;
+    std::uint64_t seed = 0;
+    node::Options options;
+    std::string address;
+    compute::Backend* backend = nullptr;
+    const catalog::Catalog* catalog = nullptr;
+  };
+
+  SimNode(const Setup& setup, Effects& effects);
+
+  void start();
+  /// The process is gone at once, without a word.
+  void crash();
+
+  /// An operator's disk is lost too.
+  void wipe_disk() { store_ = MapStore(); }
+
+  [[nodiscard]] bool is_up() const { return node_ != nullptr; }
+
+  [[nodiscard]] node::Node& node() { return *node_; }
+
+  [[nodiscard]] const EndpointId& endpoint_id() const { return key_.public_key(); }
+
+  [[nodiscard]] ProviderAddress provider() const { return key_.address(); }
+
+  [[nodiscard]] const std::string& address() const { return setup_.address; }
+
+  [[nodiscard]] MapStore& store() { return store_; }
+
+  [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
+
+  /// Gives the node an event; a process that is down hears nothing.
+  void deliver(const std::function<void(node::Node&, node::Outbox&)>& event);
+
+  /// How much slower than one worker of a healthy node this one computes, in per cent.
+  std::uint64_t slowness_percent = 100;
+  /// Changes what the node's compute worker found out, before the node sees (and signs) it.
+  std::function<void(const work::Job&, work::JobResult&)> corrupt_job;
+  /// An error instead of a store operation.
+  std::function<Status(const work::StoreOp&)> store_fault;
+
+ private:
+  void take(node::Outbox actions);
+  void run(node::Run run);
+  void operate(node::Store store);
+  void rearm();
+
+  Setup setup_;
+  Effects& effects_;
+  crypto::KeyPair key_;
+  MapStore store_;
+  Prng prng_;
+  compute::SerialExecutor executor_;
+  std::unique_ptr<node::Node> node_;
+  Instant worker_free_at_;
+  std::uint64_t tick_generation_ = 0;
+  std::vector<std::string> notices_;
+};
+
+}  // namespace tenzro::testing

@@ -1,0 +1,71 @@
+#include "support/map_store.hpp"
+
+#include <fstream>
+
+#include <sys/stat.h>
+
+#include "tenzro/crypto/blake3.hpp"
+
+namespace tenzro::testing {
+namespace {
+
+work::StoreResult read_source(const work::ReadSource& op) {
+  std::ifstream in(op.root + "/" + op.file, std::ios::binary);
+  if (!in) return fail(ErrorCode::not_found, op.file, "is not there");
+  in.seekg(static_cast<std::streamoff>(op.offset));
+  std::string bytes(op.length, '\0');
+  in.read(bytes.data(), static_cast<std::streamsize>(op.length));
+  bytes.resize(static_cast<std::size_t>(in.gcount()));
+  if (bytes.size() < op.length && !op.allow_short)
+    return fail(ErrorCode::io, op.file, "is too short");
+  return work::ReadBytes{BufferRef::copy_of(bytes)};
+}
+
+work::StoreResult stat_source(const work::StatSource& op) {
+  struct stat info {};
+
+  if (::stat((op.root + "/" + op.file).c_str(), &info) != 0) return work::SourceStat{};
+  return work::SourceStat{true, S_ISDIR(info.st_mode), static_cast<std::uint64_t>(info.st_size)};
+}
+
+}  // namespace
+
+std::vector<work::HoldingRow> MapStore::rows() const {
+  std::vector<work::HoldingRow> rows;
+  for (const auto& [key, row] : rows_) rows.push_back(row);
+  return rows;
+}
+
+work::StoreResult MapStore::run(const work::StoreOp& op) {
+  if (const auto* save = std::get_if<work::SaveHolding>(&op)) {
+    if (!save->blob.empty()) blobs_.insert_or_assign(save->row.hash, save->blob);
+    rows_.insert_or_assign({save->row.layer, save->row.expert}, save->row);
+    return work::Saved{};
+  }
+  if (const auto* remove = std::get_if<work::RemoveHolding>(&op)) {
+    return work::Removed{rows_.erase({remove->layer, remove->expert}) > 0};
+  }
+  if (const auto* publish = std::get_if<work::PublishBlob>(&op)) {
+    const BlobHash hash = crypto::blake3(publish->bytes.bytes());
+    blobs_.insert_or_assign(hash, publish->bytes);
+    return work::Published{hash, publish->bytes.size()};
+  }
+  if (const auto* read = std::get_if<work::ReadBlob>(&op)) {
+    const auto it = blobs_.find(read->hash);
+    if (it == blobs_.end()) return fail(ErrorCode::not_found, "", "blob is not in the store");
+    return work::ReadBytes{it->second};
+  }
+  if (const auto* quarantine = std::get_if<work::QuarantineBlob>(&op)) {
+    const auto blob = blobs_.find(quarantine->hash);
+    const bool is_intact =
+        blob != blobs_.end() && crypto::blake3(blob->second.bytes()) == quarantine->hash;
+    if (is_intact) return work::Removed{false};
+    blobs_.erase(quarantine->hash);
+    std::erase_if(rows_, [&](const auto& row) { return row.second.hash == quarantine->hash; });
+    return work::Removed{true};
+  }
+  if (const auto* source = std::get_if<work::ReadSource>(&op)) return read_source(*source);
+  return stat_source(std::get<work::StatSource>(op));
+}
+
+}  // namespace tenzro::testing
