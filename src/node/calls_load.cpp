@@ -75,9 +75,14 @@ void Node::on_expert_changed(const holder::ExpertChanged& change) {
   if (change.change == holder::Change::withdrawn) {
     view_.withdraw(about_.provider, change.key);
   } else {
-    view_.declare(about_.provider, change.key,
-                  {.is_warm = change.change == holder::Change::held_in_memory,
-                   .blob_uri = change.source_uri});
+    shards::Holding holding{.is_warm = change.change == holder::Change::held_in_memory,
+                            .blob_uri = change.source_uri};
+    if (const auto held = holder_.expert(change.key)) {
+      const work::ExpertFacts& facts = held->row->facts;
+      holding.types = {facts.gate_type, facts.up_type, facts.down_type};
+      holding.blob = held->row->hash;
+    }
+    view_.declare(about_.provider, change.key, std::move(holding));
   }
   update_roles();
 }
@@ -85,6 +90,7 @@ void Node::on_expert_changed(const holder::ExpertChanged& change) {
 void Node::update_roles() {
   shards::Provider self{.address = about_.provider, .has_gpu = about_.has_gpu};
   self.endpoint_id = to_hex(about_.endpoint_id);
+  self.endpoint_key = about_.endpoint_id;
   if (!about_.http_endpoint.empty()) self.http_endpoint = about_.http_endpoint;
   const holder::Counters& counters = holder_.counters();
   if (counters.memory_experts + counters.disk_experts > 0)
@@ -94,7 +100,7 @@ void Node::update_roles() {
   view_.set_provider(self);
 }
 
-void Node::on_lease_answer(const holder::Action& action) {
+void Node::on_lease_answer(Instant now, const holder::Action& action) {
   const auto* ready = std::get_if<holder::ExpertReady>(&action);
   const auto* unavailable = std::get_if<holder::ExpertUnavailable>(&action);
   const holder::LeaseId lease = ready != nullptr ? ready->lease : unavailable->lease;
@@ -104,9 +110,9 @@ void Node::on_lease_answer(const holder::Action& action) {
   forward::Outbox actions;
   if (auto* wait = std::get_if<ForwardWait>(&it->second)) {
     if (ready != nullptr) {
-      wait->flight->on_expert_ready(ready->expert, ready->resident, ready->facts, actions);
+      wait->flight->on_expert_ready(now, ready->expert, ready->resident, ready->facts, actions);
     } else {
-      wait->flight->on_expert_unavailable(unavailable->expert, unavailable->error, actions);
+      wait->flight->on_expert_unavailable(now, unavailable->expert, unavailable->error, actions);
     }
     touched_.insert(request);
   } else if (auto* execute = std::get_if<ExecuteWait>(&it->second)) {
@@ -119,7 +125,7 @@ void Node::on_lease_answer(const holder::Action& action) {
   queue_forward(request, std::move(actions));
 }
 
-void Node::take_holder(holder::Action& action, Outbox& out) {
+void Node::take_holder(Instant now, holder::Action& action, Outbox& out) {
   if (auto* run = std::get_if<holder::Run>(&action)) {
     owners_.emplace(run->id, Core::holder);
     out.emplace_back(Run{run->id, std::move(run->job)});
@@ -139,7 +145,7 @@ void Node::take_holder(holder::Action& action, Outbox& out) {
   } else if (const auto* damaged = std::get_if<holder::BlobDamaged>(&action)) {
     out.emplace_back(Notice{"blob " + to_hex(damaged->hash) + " cannot be used: " + damaged->what});
   } else {
-    on_lease_answer(action);
+    on_lease_answer(now, action);
   }
 }
 

@@ -29,7 +29,18 @@ Node::Node(const Options& options, About about, const catalog::Catalog& catalog,
       prng_(prng),
       holder_(options.holder, ids_),
       view_(shards::Options{}),
+      standings_(options.ledger),
+      mesh_{.jobs = ids_,
+            .calls = call_ids_,
+            .view = view_,
+            .standings = standings_,
+            .facts = facts_,
+            .prng = prng,
+            .self = about_.provider,
+            .router = about_.endpoint_id,
+            .limits = options.forward},
       prepare_(options.prepare, ids_, catalog) {
+  mesh_.limits.hot_threshold_tps = options.policy.hot_threshold_tps;
   update_roles();
 }
 
@@ -186,7 +197,9 @@ void Node::on_call(Instant now, RequestId request, rpc::Call call, Outbox& out) 
 }
 
 void Node::on_cancel(Instant now, RequestId request, Outbox& out) {
-  if (requests_.erase(request) == 0) return;
+  auto cancelled = requests_.extract(request);
+  if (!cancelled) return;
+  abandon_forward(now, cancelled.mapped(), out);
   holder_.release_all(lease_of(request), holder_out_);
   settle(now, out);
 }
@@ -195,7 +208,7 @@ void Node::on_job_done(Instant now, JobId id, const work::JobResult& result, Out
   const auto owner = owners_.extract(id);
   if (!owner) return;
   if (const auto* request = std::get_if<RequestId>(&owner.mapped())) {
-    on_request_job(*request, result, out);
+    on_request_job(now, *request, id, result, out);
   } else if (std::get<Core>(owner.mapped()) == Core::holder) {
     holder_.on_job_done(id, result, holder_out_);
   } else {
@@ -253,7 +266,7 @@ void Node::settle(Instant now, Outbox& out) {
   // only move forward.
   while (!holder_out_.empty() || !forward_out_.empty() || !prepare_out_.empty() ||
          !touched_.empty()) {
-    for (holder::Action& action : std::exchange(holder_out_, {})) take_holder(action, out);
+    for (holder::Action& action : std::exchange(holder_out_, {})) take_holder(now, action, out);
     for (prepare::Action& action : std::exchange(prepare_out_, {})) take_prepare(action, out);
     for (auto& [request, action] : std::exchange(forward_out_, {}))
       take_forward(now, request, action, out);

@@ -11,8 +11,16 @@ void Node::on_peer_request_cancelled(Instant now, PeerRequestId /*request*/, Out
   settle(now, out);
 }
 
-void Node::on_peer_reply(Instant now, PeerCallId /*call*/, const work::CallResult& /*result*/,
+void Node::on_peer_reply(Instant now, PeerCallId call, const work::CallResult& result,
                          Outbox& out) {
+  const auto caller = callers_.extract(call);
+  if (!caller) return;  // cancelled, or answered already
+  const auto it = requests_.find(caller.mapped());
+  if (it != requests_.end()) {
+    forward::Outbox actions;
+    std::get<ForwardWait>(it->second).flight->on_call_result(now, call, result, actions);
+    queue_forward(caller.mapped(), std::move(actions));
+  }
   settle(now, out);
 }
 

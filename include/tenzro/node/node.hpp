@@ -4,7 +4,8 @@
 ///
 /// Events in (a call, a compute result, a stored result, a tick), actions out (reply, run, store,
 /// notice). It composes the cores: `holder` (residency), `shards` and `planner` (who holds what),
-/// `forward` (requests in flight), `prepare` (jobs). Rules
+/// `forward` (requests in flight, here and at peers), `ledger` (what is thought of peers),
+/// `prepare` (jobs). Rules
 ///  - Every call gets exactly one Reply, unless it was cancelled first; then none.
 ///  - Results for work that nobody wants any more are ignored.
 ///  - At most `requests_max` calls are in progress; beyond them the answer is `busy`. Why: each
@@ -24,7 +25,9 @@
 #include "tenzro/catalog/catalog.hpp"
 #include "tenzro/forward/execution.hpp"
 #include "tenzro/forward/flight.hpp"
+#include "tenzro/forward/mesh.hpp"
 #include "tenzro/holder/holder.hpp"
+#include "tenzro/ledger/standing.hpp"
 #include "tenzro/node/action.hpp"
 #include "tenzro/prepare/jobs.hpp"
 #include "tenzro/rpc/call.hpp"
@@ -53,6 +56,9 @@ struct Options {
   prepare::Options prepare;
   rpc::Policy policy;
   Duration forward_deadline = std::chrono::seconds(30);
+  /// Attempts, hedges and replans; its hot_threshold_tps is taken from `policy`.
+  forward::Limits forward;
+  ledger::Options ledger;
   compute::Profile profile = compute::Profile::exact;
   rpc::CarrierChoice carrier = rpc::CarrierChoice::automatic;
   double min_kept_mass = 0.5;
@@ -77,6 +83,14 @@ struct Totals {
   std::uint64_t executions_failed = 0;
   std::uint64_t token_expert_pairs = 0;
   std::uint64_t replans = 0;
+  // Of forwards, successful or not.
+  std::uint64_t batches_local = 0;
+  std::uint64_t batches_iroh = 0;
+  std::uint64_t batches_http = 0;
+  std::uint64_t hedges = 0;
+  std::uint64_t failovers = 0;
+  std::uint64_t peer_failures = 0;
+  std::uint64_t peer_busy = 0;
 };
 
 class Node {
@@ -118,6 +132,8 @@ class Node {
 
   [[nodiscard]] const holder::Holder& holder() const { return holder_; }
 
+  [[nodiscard]] const ledger::Standings& standings() const { return standings_; }
+
   [[nodiscard]] std::uint32_t measured_tps(Instant now) const { return meter_.rate(now); }
 
  private:
@@ -158,7 +174,18 @@ class Node {
   enum class Core : std::uint8_t { holder, prepare };
   using Owner = std::variant<Core, RequestId>;
 
-  class HeldFacts;
+  /// Of the experts this node holds itself.
+  class HeldFacts final : public forward::Facts {
+   public:
+    explicit HeldFacts(const holder::Holder& holder) : holder_(holder) {}
+
+    [[nodiscard]] const work::ExpertFacts* find(const ExpertKey& key) const override {
+      return holder_.facts(key);
+    }
+
+   private:
+    const holder::Holder& holder_;
+  };
 
   // calls_query.cpp
   [[nodiscard]] Result<rpc::Answer> shard_map(Instant now, const rpc::ShardMapCall& call);
@@ -181,12 +208,15 @@ class Node {
                                                    const routing::Router& router) const;
   [[nodiscard]] Status check_size(const rpc::RouteCall& call, std::uint32_t top_k,
                                   const work::Gate& gate) const;
-  void on_request_job(RequestId request, const work::JobResult& result, Outbox& out);
-  void on_forward_job(RequestId request, forward::Flight& flight, const work::JobResult& result);
+  void on_request_job(Instant now, RequestId request, JobId id, const work::JobResult& result,
+                      Outbox& out);
   void on_execute_job(RequestId request, forward::Execution& execution,
                       const work::JobResult& result);
   void take_forward(Instant now, RequestId request, forward::Action& action, Outbox& out);
   void advance_forward(RequestId request);
+  /// Lets go of what a forward has at peers; it will not finish.
+  void abandon_forward(Instant now, Waiting& waiting, Outbox& out);
+  void count(const forward::Tally& tally);
   void finish_route(RequestId request, const RouteWait& wait, const work::JobResult& result,
                     Outbox& out);
   void finish_forward(Instant now, RequestId request,
@@ -201,13 +231,13 @@ class Node {
   void begin_load(RequestId request, const LayerKey& layer, std::optional<ExpertIndex> expert,
                   holder::LoadSource source, Outbox& out);
   void on_request_store(RequestId request, const work::StoreResult& result, Outbox& out);
-  void take_holder(holder::Action& action, Outbox& out);
+  void take_holder(Instant now, holder::Action& action, Outbox& out);
   void take_prepare(prepare::Action& action, Outbox& out);
   void on_expert_changed(const holder::ExpertChanged& change);
   void on_expert_loaded(const holder::ExpertLoaded& loaded, Outbox& out);
   void on_gate_loaded(const holder::GateLoaded& loaded, Outbox& out);
   void on_unloaded(const holder::Unloaded& unloaded, Outbox& out);
-  void on_lease_answer(const holder::Action& action);
+  void on_lease_answer(Instant now, const holder::Action& action);
   void update_roles();
 
   // node.cpp
@@ -229,9 +259,14 @@ class Node {
   holder::Holder holder_;
   holder::Meter meter_;
   shards::View view_;
+  ledger::Standings standings_;
+  work::CallIds call_ids_;
+  HeldFacts facts_{holder_};
+  forward::Mesh mesh_;
   prepare::Jobs prepare_;
   std::map<RequestId, Waiting> requests_;  // ordered: iteration reaches the outbox
   std::map<JobId, Owner> owners_;
+  std::map<PeerCallId, RequestId> callers_;  ///< whose a call to a peer is
   // What the cores put out and settle() has not yet taken; empty between events.
   holder::Outbox holder_out_;
   prepare::Outbox prepare_out_;
