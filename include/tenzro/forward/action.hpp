@@ -2,6 +2,8 @@
 /// \file
 /// What a forward or an execution asks of its node: values, no callbacks.
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -52,13 +54,22 @@ struct ForwardFinished {
 struct ExecutionOutcome {
   BufferRef outputs;
   std::string receipt_json;
+  std::optional<std::string> receipt2_json;
 };
 
 struct ExecutionFinished {
   Result<ExecutionOutcome> outcome;
 };
 
-using Action = std::variant<Run, Acquire, Release, Metered, ForwardFinished, ExecutionFinished>;
+/// A peer's request is over: exactly one a Serving, and nothing after it.
+struct ServingFinished {
+  std::vector<BufferRef> reply;
+  /// False where the reply is a refusal.
+  bool is_served = false;
+};
+
+using Action = std::variant<Run, Acquire, Release, Metered, ForwardFinished, ExecutionFinished,
+                            ServingFinished>;
 using Outbox = std::vector<Action>;
 
 }  // namespace tenzro::forward
