@@ -104,20 +104,21 @@ void Node::on_lease_answer(Instant now, const holder::Action& action) {
   const auto* ready = std::get_if<holder::ExpertReady>(&action);
   const auto* unavailable = std::get_if<holder::ExpertUnavailable>(&action);
   const holder::LeaseId lease = ready != nullptr ? ready->lease : unavailable->lease;
+  if (const auto peer = peer_of(lease)) return on_peer_lease_answer(*peer, action);
   const RequestId request{static_cast<std::uint64_t>(lease)};
   const auto it = requests_.find(request);
   if (it == requests_.end()) return;
   forward::Outbox actions;
   if (auto* wait = std::get_if<ForwardWait>(&it->second)) {
     if (ready != nullptr) {
-      wait->flight->on_expert_ready(now, ready->expert, ready->resident, ready->facts, actions);
+      wait->flight->on_expert_ready(now, ready->expert, ready->resident, ready->identity.facts, actions);
     } else {
       wait->flight->on_expert_unavailable(now, unavailable->expert, unavailable->error, actions);
     }
     touched_.insert(request);
   } else if (auto* execute = std::get_if<ExecuteWait>(&it->second)) {
     if (ready != nullptr) {
-      execute->execution->on_expert_ready(ready->resident, ready->facts, actions);
+      execute->execution->on_expert_ready(ready->resident, ready->identity, actions);
     } else {
       execute->execution->on_expert_unavailable(unavailable->error, actions);
     }

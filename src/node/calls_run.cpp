@@ -137,19 +137,16 @@ void Node::start_forward(Instant now, RequestId request, rpc::ForwardCall call, 
   queue_forward(request, std::move(actions));
 }
 
-void Node::start_execute(Instant now, RequestId request, rpc::ExecuteCall call, Outbox& out) {
+Result<std::unique_ptr<forward::Execution>> Node::make_execution(Instant now, rpc::ExecuteCall call,
+                                                                 const EndpointId* router) {
   const work::ExpertFacts* facts = holder_.facts(call.key);
   if (facts == nullptr) {
-    return reply(
-        request,
-        fail(ErrorCode::runtime, "",
-             "moe execute: expert " + call.key.model + " l" + std::to_string(call.key.layer) +
-                 "/e" + std::to_string(call.key.expert) + " is not loaded on this host"),
-        out);
+    return fail(ErrorCode::runtime, "",
+                "moe execute: expert " + call.key.model + " l" + std::to_string(call.key.layer) +
+                    "/e" + std::to_string(call.key.expert) + " is not loaded on this host");
   }
   if (facts->d_model != call.d_model) {
-    return reply(request, fail(width_error("d_model", call.d_model, "expert", facts->d_model)),
-                 out);
+    return fail(width_error("d_model", call.d_model, "expert", facts->d_model));
   }
   ++totals_.executions;
   forward::ExecuteRequest execute{.key = std::move(call.key),
@@ -160,10 +157,19 @@ void Node::start_execute(Instant now, RequestId request, rpc::ExecuteCall call, 
                                   .hidden = std::move(call.hidden.data),
                                   .profile = call.profile.value_or(options_.profile),
                                   .deadline = now + options_.forward_deadline};
-  ExecuteWait wait{std::make_unique<forward::Execution>(std::move(execute), ids_)};
+  // A receipt of version 2 names who asked; only a connection proves that.
+  if (router != nullptr && call.nonce) {
+    execute.terms = work::ReceiptTerms{*call.nonce, *router, execute.profile};
+  }
+  return std::make_unique<forward::Execution>(std::move(execute), ids_);
+}
+
+void Node::start_execute(Instant now, RequestId request, rpc::ExecuteCall call, Outbox& out) {
+  auto execution = make_execution(now, std::move(call), nullptr);
+  if (!execution) return reply(request, fail(execution.error()), out);
   forward::Outbox actions;
-  wait.execution->start(actions);
-  requests_.at(request) = std::move(wait);
+  (*execution)->start(actions);
+  requests_.at(request) = ExecuteWait{std::move(*execution)};
   queue_forward(request, std::move(actions));
 }
 
@@ -241,8 +247,8 @@ void Node::take_forward(Instant now, RequestId request, forward::Action& action,
     totals_.token_expert_pairs += metered->pairs;
   } else if (const auto* forward = std::get_if<forward::ForwardFinished>(&action)) {
     finish_forward(now, request, forward->outcome, out);
-  } else {
-    finish_execute(request, std::get<forward::ExecutionFinished>(action).outcome, out);
+  } else if (const auto* execution = std::get_if<forward::ExecutionFinished>(&action)) {
+    finish_execute(request, execution->outcome, out);
   }
 }
 
@@ -302,7 +308,7 @@ void Node::finish_execute(RequestId request, const Result<forward::ExecutionOutc
   const forward::ExecuteRequest& asked = std::get<ExecuteWait>(it->second).execution->request();
   end_request(request,
               rpc::ExecuteAnswer{asked.key, asked.d_model, asked.token_indices, outcome->outputs,
-                                 outcome->receipt_json},
+                                 outcome->receipt_json, outcome->receipt2_json},
               out);
 }
 

@@ -65,7 +65,8 @@ bool Node::admits(RequestId request, const rpc::Call& call, Outbox& out) {
           fail(ErrorCode::infrastructure, "", "this node is draining and takes no new work"), out);
     return false;
   }
-  if (requests_.size() > options_.requests_max) {  // the request itself is counted
+  // The request itself is counted.
+  if (requests_.size() + peer_requests_.size() > options_.requests_max) {
     ++totals_.calls_refused_busy;
     reply(request,
           fail(ErrorCode::busy, "",
@@ -209,6 +210,8 @@ void Node::on_job_done(Instant now, JobId id, const work::JobResult& result, Out
   if (!owner) return;
   if (const auto* request = std::get_if<RequestId>(&owner.mapped())) {
     on_request_job(now, *request, id, result, out);
+  } else if (const auto* peer = std::get_if<PeerRequestId>(&owner.mapped())) {
+    on_peer_job(now, *peer, result, out);
   } else if (std::get<Core>(owner.mapped()) == Core::holder) {
     holder_.on_job_done(id, result, holder_out_);
   } else {
@@ -240,11 +243,12 @@ void Node::on_tick(Instant now, Outbox& out) {
     }
     queue_forward(request, std::move(actions));
   }
+  tick_peers(now);
   settle(now, out);
 }
 
 std::optional<Instant> Node::next_deadline() const {
-  std::optional<Instant> earliest;
+  std::optional<Instant> earliest = next_peer_deadline();
   const auto consider = [&](std::optional<Instant> deadline) {
     if (deadline && (!earliest || *deadline < *earliest)) earliest = deadline;
   };
@@ -265,14 +269,17 @@ void Node::settle(Instant now, Outbox& out) {
   // Ends: a core's action either leaves the node or moves a request or a holding forward, and those
   // only move forward.
   while (!holder_out_.empty() || !forward_out_.empty() || !prepare_out_.empty() ||
-         !touched_.empty()) {
+         !peer_out_.empty() || !touched_.empty() || !touched_peers_.empty()) {
     for (holder::Action& action : std::exchange(holder_out_, {})) take_holder(now, action, out);
     for (prepare::Action& action : std::exchange(prepare_out_, {})) take_prepare(action, out);
     for (auto& [request, action] : std::exchange(forward_out_, {}))
       take_forward(now, request, action, out);
-    if (!holder_out_.empty() || !forward_out_.empty()) continue;
+    for (auto& [request, action] : std::exchange(peer_out_, {}))
+      take_peer(now, request, action, out);
+    if (!holder_out_.empty() || !forward_out_.empty() || !peer_out_.empty()) continue;
     // All that became ready together runs as one job.
     for (const RequestId request : std::exchange(touched_, {})) advance_forward(request);
+    for (const PeerRequestId request : std::exchange(touched_peers_, {})) advance_peer(request);
   }
 }
 

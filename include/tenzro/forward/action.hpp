@@ -4,6 +4,8 @@
 ///
 /// Jobs answer with on_job_done, calls with on_call_result; a cancelled call has no answer.
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -70,14 +72,22 @@ struct ForwardFinished {
 struct ExecutionOutcome {
   BufferRef outputs;
   std::string receipt_json;
+  std::optional<std::string> receipt2_json;
 };
 
 struct ExecutionFinished {
   Result<ExecutionOutcome> outcome;
 };
 
+/// A peer's request is over: exactly one a Serving, and nothing after it.
+struct ServingFinished {
+  std::vector<BufferRef> reply;
+  /// False where the reply is a refusal.
+  bool is_served = false;
+};
+
 using Action = std::variant<Run, Acquire, Release, Metered, SendCall, SendHttpCall, CancelCall,
-                            ForwardFinished, ExecutionFinished>;
+                            ForwardFinished, ExecutionFinished, ServingFinished>;
 using Outbox = std::vector<Action>;
 
 }  // namespace tenzro::forward

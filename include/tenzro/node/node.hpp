@@ -26,6 +26,7 @@
 #include "tenzro/forward/execution.hpp"
 #include "tenzro/forward/flight.hpp"
 #include "tenzro/forward/mesh.hpp"
+#include "tenzro/forward/serving.hpp"
 #include "tenzro/holder/holder.hpp"
 #include "tenzro/ledger/standing.hpp"
 #include "tenzro/node/action.hpp"
@@ -51,6 +52,14 @@ struct About {
   std::vector<std::string> alpns;
 };
 
+/// Which peers may have experts executed here.
+enum class ExecuteRule : std::uint8_t {
+  mesh,       ///< those whose valid provider record this node holds
+  open,       ///< any; the connection proves who it is
+  allowlist,  ///< those in Options::execute_allow
+  token,      ///< none: peers show no tokens
+};
+
 struct Options {
   holder::Options holder;
   prepare::Options prepare;
@@ -62,7 +71,14 @@ struct Options {
   compute::Profile profile = compute::Profile::exact;
   rpc::CarrierChoice carrier = rpc::CarrierChoice::automatic;
   double min_kept_mass = 0.5;
+  /// Calls and peers' requests together.
   std::size_t requests_max = 256;
+  /// Messages, rows and outputs of peers' requests in service. Beyond it they are told `busy`.
+  std::uint64_t peer_bytes_max = 1ULL << 30U;
+  ExecuteRule execute = ExecuteRule::mesh;
+  std::set<EndpointId> execute_allow;
+  /// Profiles that peers may ask for.
+  std::vector<compute::Profile> profiles{compute::Profile::exact, compute::Profile::fast};
   /// Expert outputs of one forward: tokens x slots x width x 4 bytes. More is refused, not split.
   std::uint64_t forward_bytes_max = 2ULL << 30U;
   /// A blob that tenzro_iroh_fetchBlob gives in one reply; larger ones go over GET /blob.
@@ -91,6 +107,14 @@ struct Totals {
   std::uint64_t failovers = 0;
   std::uint64_t peer_failures = 0;
   std::uint64_t peer_busy = 0;
+  std::uint64_t peer_requests_exec = 0;
+  std::uint64_t peer_requests_moe = 0;
+  std::uint64_t peer_requests_served = 0;
+  std::uint64_t peer_requests_failed = 0;
+  std::uint64_t peer_requests_cancelled = 0;
+  std::uint64_t peer_refused_busy = 0;
+  std::uint64_t peer_refused_forbidden = 0;
+  std::uint64_t peer_refused_malformed = 0;
 };
 
 class Node {
@@ -125,6 +149,11 @@ class Node {
   [[nodiscard]] bool is_ready() const { return holder_.is_ready(); }
 
   [[nodiscard]] std::size_t requests_in_progress() const { return requests_.size(); }
+
+  [[nodiscard]] std::size_t peer_requests_in_progress() const { return peer_requests_.size(); }
+
+  /// True where this node holds a valid provider record of that endpoint.
+  [[nodiscard]] bool is_member(const EndpointId& endpoint) const;
 
   [[nodiscard]] std::size_t requests_max() const { return options_.requests_max; }
 
@@ -172,7 +201,21 @@ class Node {
 
   /// Whose a job is: a core's, or a request's.
   enum class Core : std::uint8_t { holder, prepare };
-  using Owner = std::variant<Core, RequestId>;
+  using Owner = std::variant<Core, RequestId, PeerRequestId>;
+
+  /// A peer's frame of tenzro/moe: being read (no exchange yet), worked on, or written.
+  struct FrameWait {
+    std::shared_ptr<rpc::Exchange> exchange;
+    std::unique_ptr<forward::Execution> execution;
+    bool has_failed = false;
+  };
+
+  struct PeerWait {
+    EndpointId from{};
+    Instant arrived;
+    std::uint64_t bytes = 0;  ///< counted in peer_bytes_
+    std::variant<std::unique_ptr<forward::Serving>, FrameWait> work;
+  };
 
   /// Of the experts this node holds itself.
   class HeldFacts final : public forward::Facts {
@@ -202,6 +245,9 @@ class Node {
   void start_route(RequestId request, rpc::RouteCall call, Outbox& out);
   void start_forward(Instant now, RequestId request, rpc::ForwardCall call, Outbox& out);
   void start_execute(Instant now, RequestId request, rpc::ExecuteCall call, Outbox& out);
+  /// The execution of a call that this node can run, not yet begun.
+  [[nodiscard]] Result<std::unique_ptr<forward::Execution>> make_execution(
+      Instant now, rpc::ExecuteCall call, const EndpointId* router);
   [[nodiscard]] Result<std::shared_ptr<const work::Gate>> gate_for(
       const rpc::RouteCall& call) const;
   [[nodiscard]] Result<std::uint32_t> choose_top_k(const rpc::RouteCall& call,
@@ -240,6 +286,33 @@ class Node {
   void on_lease_answer(Instant now, const holder::Action& action);
   void update_roles();
 
+  // serving.cpp: requests of peers
+  void serve_exec(Instant now, work::PeerRequest request, Outbox& out);
+  void serve_frame(Instant now, work::PeerRequest request, Outbox& out);
+  [[nodiscard]] bool may_execute(const EndpointId& endpoint) const;
+  [[nodiscard]] std::optional<Error> why_busy(std::uint64_t bytes) const;
+  PeerWait& admit_peer(Instant now, const work::PeerRequest& request);
+  void on_peer_job(Instant now, PeerRequestId request, const work::JobResult& result, Outbox& out);
+  void on_exec_job(PeerWait& wait, const work::JobResult& result, forward::Outbox& actions);
+  void on_peer_lease_answer(PeerRequestId request, const holder::Action& action);
+  void advance_peer(PeerRequestId request);
+  void take_peer(Instant now, PeerRequestId request, forward::Action& action, Outbox& out);
+  void acquire_for_peer(PeerRequestId request, const forward::Acquire& acquire);
+  void finish_exec(PeerRequestId request, forward::ServingFinished& finished, Outbox& out);
+  void end_peer(PeerRequestId request);
+  void tick_peers(Instant now);
+  [[nodiscard]] std::optional<Instant> next_peer_deadline() const;
+
+  // frames.cpp: those of tenzro/moe
+  void on_frame_job(Instant now, PeerRequestId request, PeerWait& wait,
+                    const work::JobResult& result, Outbox& out);
+  void on_frame_read(Instant now, PeerRequestId request, PeerWait& wait,
+                     const work::FrameRead& read, Outbox& out);
+  void answer_frame(PeerRequestId request, Result<rpc::Answer> answer, Outbox& out);
+  void write_frame(PeerRequestId request, FrameWait& frame, Outbox& out);
+  void finish_frame(PeerRequestId request, const Result<forward::ExecutionOutcome>& outcome,
+                    Outbox& out);
+
   // node.cpp
   struct Dispatcher;
   [[nodiscard]] bool admits(RequestId request, const rpc::Call& call, Outbox& out);
@@ -249,6 +322,19 @@ class Node {
 
   [[nodiscard]] static holder::LeaseId lease_of(RequestId request) {
     return holder::LeaseId{static_cast<std::uint64_t>(request)};
+  }
+
+  /// Calls and peers' requests are numbered apart; their leases are told apart by the top bit.
+  static constexpr std::uint64_t kPeerLeaseBit = 1ULL << 63U;
+
+  [[nodiscard]] static holder::LeaseId lease_of(PeerRequestId request) {
+    return holder::LeaseId{static_cast<std::uint64_t>(request) | kPeerLeaseBit};
+  }
+
+  [[nodiscard]] static std::optional<PeerRequestId> peer_of(holder::LeaseId lease) {
+    const auto number = static_cast<std::uint64_t>(lease);
+    if ((number & kPeerLeaseBit) == 0) return std::nullopt;
+    return PeerRequestId{number & ~kPeerLeaseBit};
   }
 
   Options options_;
@@ -271,7 +357,11 @@ class Node {
   holder::Outbox holder_out_;
   prepare::Outbox prepare_out_;
   std::vector<std::pair<RequestId, forward::Action>> forward_out_;
+  std::vector<std::pair<PeerRequestId, forward::Action>> peer_out_;
   std::set<RequestId> touched_;
+  std::set<PeerRequestId> touched_peers_;
+  std::map<PeerRequestId, PeerWait> peer_requests_;
+  std::uint64_t peer_bytes_ = 0;
   Totals totals_;
   std::vector<std::uint64_t> forward_us_;  ///< ring of the latest forward times
   std::size_t forward_us_next_ = 0;
