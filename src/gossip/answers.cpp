@@ -1,0 +1,181 @@
+// What others ask for.
+#include <algorithm>
+
+#include "tenzro/base/bytes.hpp"
+#include "tenzro/crypto/address.hpp"
+#include "tenzro/gossip/gossip.hpp"
+
+namespace tenzro::gossip {
+namespace {
+
+template <typename Map>
+auto find_prefix(const Map& map, const wire::AddressPrefix& prefix) {
+  ProviderAddress low{};
+  std::copy(prefix.begin(), prefix.end(), low.begin());
+  const auto it = map.lower_bound(low);
+  return it != map.end() && wire::prefix_of(it->first) == prefix ? it : map.end();
+}
+
+}  // namespace
+
+std::optional<ProviderAddress> Gossip::address_with(const wire::AddressPrefix& prefix) const {
+  if (prefix == wire::prefix_of(self_)) return self_;
+  if (const auto peer = find_prefix(members_.peers(), prefix); peer != members_.peers().end())
+    return peer->first;
+  const auto gone = find_prefix(members_.tombstones(), prefix);
+  if (gone == members_.tombstones().end()) return std::nullopt;
+  return gone->first;
+}
+
+std::uint64_t Gossip::version_of(const wire::AddressPrefix& prefix) const {
+  const auto address = address_with(prefix);
+  if (!address) return 0;
+  if (*address == self_) return version_.packed();
+  if (const membership::Peer* peer = members_.find(*address)) return peer->beat.version.packed();
+  return members_.tombstones().at(*address).version.packed();
+}
+
+const wire::Bytes* Gossip::sealed_beat(const ProviderAddress& address) const {
+  if (address == self_) return own_beat_.empty() ? nullptr : &own_beat_;
+  if (const membership::Peer* peer = members_.find(address)) return peer->sealed_beat.get();
+  const auto gone = members_.tombstones().find(address);
+  return gone == members_.tombstones().end() ? nullptr : gone->second.goodbye.get();
+}
+
+std::vector<wire::DigestEntry> Gossip::digest() const {
+  std::vector<wire::DigestEntry> entries;
+  entries.reserve(members_.peers().size() + members_.tombstones().size() + 1);
+  if (!own_beat_.empty()) entries.push_back({wire::prefix_of(self_), version_.packed()});
+  for (const auto& [address, peer] : members_.peers()) {
+    if (peer.sealed_beat != nullptr)
+      entries.push_back({wire::prefix_of(address), peer.complete.packed()});
+  }
+  for (const auto& [address, gone] : members_.tombstones()) {
+    if (gone.goodbye != nullptr)
+      entries.push_back({wire::prefix_of(address), gone.version.packed()});
+  }
+  std::sort(entries.begin(), entries.end());
+  if (entries.size() > wire::kGossipEntriesMax) entries.resize(wire::kGossipEntriesMax);
+  return entries;
+}
+
+void Gossip::answer_digest(const std::vector<wire::DigestEntry>& theirs,
+                           wire::GossipMessage& reply) const {
+  std::map<wire::AddressPrefix, std::uint64_t> known;
+  for (const wire::DigestEntry& entry : theirs) {
+    known[entry.prefix] = entry.version;
+    if (entry.version > version_of(entry.prefix) && reply.wanted.size() < wire::kGossipWantedMax)
+      reply.wanted.push_back(entry.prefix);
+  }
+  std::size_t bytes = 0;
+  for (const wire::DigestEntry& entry : digest()) {
+    const auto it = known.find(entry.prefix);
+    if (it != known.end() && it->second >= entry.version) continue;
+    const auto address = address_with(entry.prefix);
+    const wire::Bytes* beat = address ? sealed_beat(*address) : nullptr;
+    if (beat == nullptr) continue;
+    bytes += beat->size();
+    if (bytes > options_.reply_bytes_max || reply.beats.size() >= wire::kGossipBeatsMax) return;
+    reply.beats.push_back(*beat);
+  }
+}
+
+void Gossip::answer_wanted(const wire::GossipMessage& request, wire::GossipMessage& reply) {
+  std::size_t bytes = 0;
+  const auto add_beat = [&](const ProviderAddress& address) {
+    const wire::Bytes* beat = sealed_beat(address);
+    if (beat == nullptr || reply.beats.size() >= wire::kGossipBeatsMax) return;
+    bytes += beat->size();
+    reply.beats.push_back(*beat);
+  };
+  for (const wire::AddressPrefix& prefix : request.wanted) {
+    if (const auto address = address_with(prefix)) add_beat(*address);
+  }
+  for (const wire::AddressPrefix& prefix : request.records_wanted) {
+    const auto address = address_with(prefix);
+    if (!address) continue;
+    const membership::Peer* peer = members_.find(*address);
+    const wire::Bytes* record = *address == self_ ? &own_record_
+                                : peer != nullptr ? peer->sealed_record.get()
+                                                  : nullptr;
+    if (record == nullptr || record->empty()) continue;
+    // A record larger than what a reply may hold beside others goes alone.
+    if (bytes > 0 && bytes + record->size() > options_.reply_bytes_max) return;
+    if (reply.records.size() >= wire::kGossipRecordsMax) return;
+    bytes += record->size();
+    reply.records.push_back(*record);
+    add_beat(*address);
+  }
+}
+
+void Gossip::answer_pages(const std::vector<Hash32>& wanted, wire::GossipMessage& reply) const {
+  std::size_t bytes = 0;
+  for (const Hash32& name : wanted) {
+    const wire::Bytes* page = manifests_.find(name);
+    if (page == nullptr || page->size() > wire::kRecordBytesMax) continue;
+    if (bytes > 0 && bytes + page->size() > options_.reply_bytes_max) return;
+    bytes += page->size();
+    reply.pages.push_back(*page);
+  }
+}
+
+void Gossip::answer_link(Instant now, const EndpointId& from, wire::Link asked,
+                         wire::GossipMessage& reply) {
+  if (asked == wire::Link::declined) return drop_link(now, from, std::chrono::seconds(30));
+  if (asked != wire::Link::wanted) return;
+  const membership::Peer* peer = members_.find(crypto::address_of(from));
+  const bool has_room = links_.size() < options_.fanout * 2 && peer != nullptr &&
+                        peer->facts != nullptr && !leaving_since_;
+  if (!links_.contains(from) && has_room) add_link(now, from);
+  reply.link = links_.contains(from) ? wire::Link::wanted : wire::Link::declined;
+}
+
+bool Gossip::relay_probe(Instant now, const work::PeerRequest& request,
+                         const ProviderAddress& probe, Outbox& out) {
+  const membership::Peer* peer = members_.find(probe);
+  if (peer == nullptr || relayed_probes_ >= options_.relayed_probes_max) return false;
+  const bool sent =
+      send_to(now, peer->key,
+              Call{.kind = CallKind::relayed, .relayed_for = request.id, .probed = probe}, {}, out);
+  if (sent) ++relayed_probes_;
+  return sent;
+}
+
+void Gossip::on_request(Instant now, const work::PeerRequest& request, Outbox& out) {
+  ++totals_.requests;
+  auto message = members_.is_admitted(request.from)
+                     ? wire::decode_gossip(as_u8(request.bytes.bytes()))
+                     : fail(ErrorCode::forbidden, "", "");
+  if (!message) {
+    ++totals_.refused;
+    constexpr std::size_t kMismatchedMax = 256;
+    if (!message.error().detail.empty() && message.error().code == ErrorCode::forbidden &&
+        mismatched_.size() < kMismatchedMax && mismatched_.insert(request.from).second) {
+      out.emplace_back(membership::Notice{"gossip with " + to_hex(request.from) +
+                                          " refused: " + message.error().detail});
+    }
+    out.emplace_back(RefuseRequest{request.id});
+    return;
+  }
+  if (*message == wire::GossipMessage{}) {
+    wire::GossipMessage reply_message;
+    reply_message.beats.push_back(fresh_beat(now));
+    return reply(request.id, reply_message, out);
+  }
+  if (message->probe && relay_probe(now, request, *message->probe, out)) return;
+  const Intake intake = take_items(now, *message, request.from, out);
+  wire::GossipMessage answer;
+  answer_link(now, request.from, message->link, answer);
+  const auto link = links_.find(request.from);
+  if (link != links_.end() && !message->digest && intake.repeats > intake.news) {
+    link->second.is_eager = false;
+    answer.prune = true;
+  }
+  if (link != links_.end() && !message->wanted.empty()) link->second.is_eager = true;
+  answer_wanted(*message, answer);
+  if (message->digest) answer_digest(*message->digest, answer);
+  answer_pages(message->pages_wanted, answer);
+  reply(request.id, answer, out);
+}
+
+}  // namespace tenzro::gossip

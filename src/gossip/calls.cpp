@@ -1,0 +1,245 @@
+// Calls to peers, from the request to what its answer or failure means.
+#include <algorithm>
+#include <utility>
+
+#include "tenzro/base/bytes.hpp"
+#include "tenzro/crypto/address.hpp"
+#include "tenzro/gossip/gossip.hpp"
+
+namespace tenzro::gossip {
+namespace {
+
+constexpr std::size_t kPullItemsMax = 256;
+constexpr unsigned kPullAttemptsMax = 10;
+constexpr unsigned kLinkFailuresMax = 4;
+constexpr std::size_t kContactsMax = 256;
+constexpr Duration kPullAgain = std::chrono::milliseconds(300);
+
+}  // namespace
+
+void Gossip::count_sent(const wire::GossipMessage& message, std::size_t bytes) {
+  totals_.bytes_sent += bytes;
+  totals_.beats_sent += message.beats.size();
+  for (const wire::Bytes& record : message.records) totals_.record_bytes_sent += record.size();
+}
+
+bool Gossip::send(Instant now, Call call, work::PeerTarget target,
+                  const wire::GossipMessage& message, Outbox& out) {
+  if (calls_.size() >= options_.calls_max || target.addresses.empty()) return false;
+  ++totals_.calls;
+  const PeerCallId id = ids_.next();
+  call.deadline = now + options_.call_timeout;
+  calls_.emplace(id, std::move(call));
+  BufferRef bytes = wire::encode_gossip(message);
+  count_sent(message, bytes.size());
+  out.emplace_back(SendCall{id, std::move(target), wire::Protocol::gossip, {std::move(bytes)}});
+  return true;
+}
+
+std::optional<work::PeerTarget> Gossip::target_of(const EndpointId& peer) const {
+  const membership::Peer* known = members_.find(crypto::address_of(peer));
+  if (known != nullptr && known->facts != nullptr && !known->facts->addresses.empty())
+    return work::PeerTarget{peer, known->facts->addresses};
+  const auto contact = contacts_.find(peer);
+  if (contact == contacts_.end()) return std::nullopt;
+  return work::PeerTarget{peer, contact->second};
+}
+
+bool Gossip::send_to(Instant now, const EndpointId& peer, Call call,
+                     const wire::GossipMessage& message, Outbox& out) {
+  auto target = target_of(peer);
+  if (!target) return false;
+  call.peer = peer;
+  return send(now, std::move(call), std::move(*target), message, out);
+}
+
+void Gossip::reply(PeerRequestId request, const wire::GossipMessage& message, Outbox& out) {
+  BufferRef bytes = wire::encode_gossip(message);
+  count_sent(message, bytes.size());
+  out.emplace_back(SendReply{request, {std::move(bytes)}});
+}
+
+bool Gossip::on_reply(Instant now, PeerCallId id, const work::CallResult& result, Outbox& out) {
+  const auto entry = calls_.extract(id);
+  if (!entry) return false;
+  const Call& call = entry.mapped();
+  if (!result) {
+    on_failure(now, call, result.error(), out);
+    return true;
+  }
+  auto message = wire::decode_gossip(as_u8(result->bytes.bytes()));
+  if (!message || (call.peer && *call.peer != result->from)) {
+    ++totals_.bad_items;
+    on_failure(now, call,
+               message ? Error{ErrorCode::forbidden, "", "another key answered"} : message.error(),
+               out);
+    return true;
+  }
+  on_answer(now, call, result->from, std::move(*message), out);
+  return true;
+}
+
+void Gossip::on_answer(Instant now, const Call& call, const EndpointId& from,
+                       wire::GossipMessage message, Outbox& out) {
+  if (!members_.is_admitted(from)) return;
+  if (call.bootstrap) {
+    if (from == signing_.public_key()) {  // the list names this node too
+      refused_bootstrap_.insert(*call.bootstrap);
+      return;
+    }
+    pinned_.insert_or_assign(*call.bootstrap, from);
+    if (contacts_.size() < kContactsMax)
+      contacts_.insert_or_assign(
+          from, std::vector<std::string>{options_.bootstrap[*call.bootstrap].address});
+  }
+  const std::size_t known_before = members_.peers().size();
+  take_items(now, message, from, out);
+  if (call.kind == CallKind::compare || call.kind == CallKind::dial)
+    is_settled_ = members_.peers().size() == known_before;
+  if (const auto link = links_.find(from); link != links_.end() && call.kind == CallKind::push) {
+    link->second.is_calling = false;
+    link->second.failures = 0;
+    if (message.prune) link->second.is_eager = false;
+  }
+  if (call.kind == CallKind::dial && message.link == wire::Link::wanted && !leaving_since_) {
+    const membership::Peer* peer = members_.find(crypto::address_of(from));
+    if (peer != nullptr && links_.size() < options_.fanout * 2) add_link(now, from);
+  } else if (message.link == wire::Link::declined) {
+    drop_link(now, from, std::chrono::seconds(30));
+  }
+  if (!message.wanted.empty()) {
+    wire::GossipMessage push;
+    wire::GossipMessage asked;
+    asked.wanted = std::move(message.wanted);
+    answer_wanted(asked, push);
+    if (!push.beats.empty()) send_to(now, from, Call{.kind = CallKind::compare}, push, out);
+  }
+  for (const wire::AddressPrefix& prefix : call.wanted) {
+    const auto it = wanted_.find(prefix);
+    if (it == wanted_.end()) continue;
+    it->second.is_asked = false;
+    it->second.due = now + kPullAgain;
+    if (!wanted_at_ || it->second.due < *wanted_at_) wanted_at_ = it->second.due;
+  }
+  if (call.kind == CallKind::pages) {
+    const std::set<Hash32> asked(call.pages.begin(), call.pages.end());
+    bool has_got = false;
+    for (const wire::Bytes& page : message.pages) has_got |= manifests_.on_page(page, asked);
+    // Who has not what its record names is asked again when the record changes.
+    if (has_got) {
+      pages_due_.insert(*call.probed);
+      pages_at_ = now;
+    }
+  }
+  if (call.relayed_for) {
+    --relayed_probes_;
+    wire::GossipMessage answer{.probe = call.probed};
+    if (const wire::Bytes* beat = sealed_beat(*call.probed)) answer.beats.push_back(*beat);
+    reply(*call.relayed_for, answer, out);
+  }
+}
+
+void Gossip::on_failure(Instant now, const Call& call, const Error& error, Outbox& out) {
+  ++totals_.calls_failed;
+  if (call.bootstrap && error.code == ErrorCode::forbidden &&
+      refused_bootstrap_.insert(*call.bootstrap).second) {
+    out.emplace_back(membership::Notice{"bootstrap " + options_.bootstrap[*call.bootstrap].address +
+                                        " is not joined: " + error.message()});
+  }
+  if (const auto link = call.peer ? links_.find(*call.peer) : links_.end();
+      link != links_.end() && call.kind == CallKind::push) {
+    link->second.is_calling = false;
+    if (++link->second.failures >= kLinkFailuresMax) {
+      drop_link(now, *call.peer, options_.membership.heartbeat);
+    } else {
+      for (const ProviderAddress& address : call.items) enqueue(now, link->second, address);
+    }
+  } else if (call.kind == CallKind::dial && call.peer) {
+    drop_link(now, *call.peer, options_.membership.heartbeat);
+  }
+  for (const wire::AddressPrefix& prefix : call.wanted) {
+    const auto it = wanted_.find(prefix);
+    if (it == wanted_.end()) continue;
+    it->second.is_asked = false;
+    it->second.due = now;
+    wanted_at_ = now;
+  }
+  if (call.kind == CallKind::pages) {
+    pages_due_.insert(*call.probed);
+    pages_at_ = now + options_.call_timeout;
+  }
+  if (call.relayed_for) {
+    --relayed_probes_;
+    reply(*call.relayed_for, {}, out);
+  }
+}
+
+void Gossip::expire_calls(Instant now, Outbox& out) {
+  while (!calls_.empty() && calls_.begin()->second.deadline <= now) {
+    const auto entry = calls_.extract(calls_.begin());
+    out.emplace_back(CancelCall{entry.key()});
+    on_failure(now, entry.mapped(), {ErrorCode::io, "", "no answer in time"}, out);
+  }
+}
+
+void Gossip::pull(Instant now, Outbox& out) {
+  struct Ask {
+    std::vector<wire::AddressPrefix> beats;
+    std::vector<wire::AddressPrefix> records;
+  };
+
+  std::map<EndpointId, Ask> asks;  // ordered: iteration reaches the outbox
+  wanted_at_.reset();
+  for (auto it = wanted_.begin(); it != wanted_.end();) {
+    auto& [prefix, wanted] = *it;
+    const bool is_had = wanted.is_announced_only && version_of(prefix) >= wanted.version;
+    if (is_had || (!wanted.is_asked && wanted.attempts >= kPullAttemptsMax)) {
+      it = wanted_.erase(it);
+      continue;
+    }
+    if (!wanted.is_asked && wanted.due <= now) {
+      Ask& ask = asks[wanted.sources[wanted.attempts % wanted.sources.size()]];
+      if (ask.beats.size() + ask.records.size() < kPullItemsMax) {
+        (wanted.is_announced_only ? ask.beats : ask.records).push_back(prefix);
+        wanted.is_asked = true;
+        ++wanted.attempts;
+      } else {
+        wanted.due = now + kPullAgain;
+      }
+    }
+    if (!wanted.is_asked && (!wanted_at_ || wanted.due < *wanted_at_)) wanted_at_ = wanted.due;
+    ++it;
+  }
+  for (auto& [source, ask] : asks) {
+    if (const auto link = links_.find(source); link != links_.end() && !ask.beats.empty())
+      link->second.is_eager = true;
+    wire::GossipMessage message;
+    message.wanted = ask.beats;
+    message.records_wanted = ask.records;
+    Call call{.kind = CallKind::pull, .wanted = std::move(ask.beats)};
+    call.wanted.insert(call.wanted.end(), ask.records.begin(), ask.records.end());
+    const std::vector<wire::AddressPrefix> asked = call.wanted;
+    if (send_to(now, source, std::move(call), message, out)) continue;
+    for (const wire::AddressPrefix& prefix : asked) {
+      Wanted& wanted = wanted_.at(prefix);
+      wanted.is_asked = false;
+      wanted.due = now + kPullAgain;
+      if (!wanted_at_ || wanted.due < *wanted_at_) wanted_at_ = wanted.due;
+    }
+  }
+}
+
+void Gossip::probe(Instant now, const ProviderAddress& address, Outbox& out) {
+  const membership::Peer* peer = members_.find(address);
+  if (peer == nullptr) return;
+  send_to(now, peer->key, Call{.kind = CallKind::ping}, {}, out);
+  std::size_t asked = 0;
+  for (const auto& [helper, link] : links_) {
+    if (asked >= options_.probes) return;
+    if (helper == peer->key) continue;
+    wire::GossipMessage message{.probe = address};
+    if (send_to(now, helper, Call{.kind = CallKind::indirect}, message, out)) ++asked;
+  }
+}
+
+}  // namespace tenzro::gossip

@@ -1,0 +1,94 @@
+#include "tenzro/membership/membership.hpp"
+
+#include <algorithm>
+
+namespace tenzro::membership {
+
+const Peer* Membership::find(const ProviderAddress& address) const {
+  const auto it = peers_.find(address);
+  return it == peers_.end() ? nullptr : &it->second;
+}
+
+std::uint64_t Membership::wall_ms(Instant now) const {
+  const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(now - wall_origin_);
+  return wall_origin_ms_ + static_cast<std::uint64_t>(since.count());
+}
+
+Duration Membership::ttl_of(const Peer& peer) const {
+  const Duration least = options_.heartbeat * 3 / 2;
+  if (peer.facts == nullptr) return std::max<Duration>(least, options_.heartbeat * 3);
+  return std::max<Duration>(least, std::chrono::seconds(peer.facts->ttl_s));
+}
+
+void Membership::set_deadline(const ProviderAddress& address, Peer& peer, Instant deadline) {
+  deadlines_.erase({peer.deadline, address});
+  peer.deadline = deadline;
+  deadlines_.emplace(deadline, address);
+}
+
+void Membership::bury(Instant now, std::map<ProviderAddress, Peer>::iterator peer,
+                      SharedBytes goodbye, Outbox& out) {
+  const auto& [address, gone] = *peer;
+  if (tombstones_.size() >= options_.peers_max) {
+    tombstones_.erase(std::min_element(
+        tombstones_.begin(), tombstones_.end(),
+        [](const auto& a, const auto& b) { return a.second.until < b.second.until; }));
+  }
+  const bool said_goodbye = goodbye != nullptr;
+  Tombstone tombstone{.key = gone.key,
+                      .version = gone.beat.version,
+                      .lag_ms = gone.lag_ms,
+                      .until = now + options_.tombstone_for,
+                      .goodbye = std::move(goodbye)};
+  if (gone.facts != nullptr) tombstone.addresses = gone.facts->addresses;
+  tombstones_.insert_or_assign(address, std::move(tombstone));
+  if (gone.facts != nullptr) out.emplace_back(PeerGone{address, said_goodbye});
+  if (gone.health == Health::suspect) --suspects_;
+  deadlines_.erase({gone.deadline, address});
+  peers_.erase(peer);
+}
+
+void Membership::on_pause(Duration gap) {
+  deadlines_.clear();
+  for (auto& [address, peer] : peers_) {
+    peer.heard = peer.heard + gap;
+    peer.deadline = peer.deadline + gap;
+    deadlines_.emplace(peer.deadline, address);
+  }
+}
+
+void Membership::on_silence(Instant now, const ProviderAddress& address, Outbox& out) {
+  const auto it = peers_.find(address);
+  Peer& peer = it->second;
+  const Duration ttl = ttl_of(peer);
+  if (peer.health == Health::alive) {
+    peer.health = Health::suspect;
+    ++suspects_;
+    ++totals_.suspected;
+    if (suspects_ >= 3 && suspects_ * 2 > peers_.size()) self_suspect_until_ = now + ttl;
+    if (peer.facts != nullptr) out.emplace_back(HealthChanged{address, Health::suspect});
+    return set_deadline(address, peer, std::max(now, peer.heard + (ttl + options_.heartbeat)));
+  }
+  const Instant latest = peer.heard + (ttl + options_.heartbeat * 7 / 4);
+  if (suspects_itself(now) && now < latest) return set_deadline(address, peer, latest);
+  ++totals_.downs;
+  bury(now, it, nullptr, out);
+}
+
+void Membership::on_tick(Instant now, Outbox& out) {
+  // Ends: a pass makes a peer suspect, puts its deadline after `now`, or removes it.
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    const ProviderAddress address = deadlines_.begin()->second;
+    on_silence(now, address, out);
+  }
+  for (auto it = tombstones_.begin(); it != tombstones_.end();) {
+    it = it->second.until <= now ? tombstones_.erase(it) : std::next(it);
+  }
+}
+
+std::optional<Instant> Membership::next_deadline() const {
+  if (deadlines_.empty()) return std::nullopt;
+  return deadlines_.begin()->first;
+}
+
+}  // namespace tenzro::membership
