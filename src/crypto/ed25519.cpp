@@ -1,5 +1,7 @@
 #include "tenzro/crypto/ed25519.hpp"
 
+#include <algorithm>
+
 #include <sodium/crypto_sign.h>
 #include <sodium/utils.h>
 
@@ -40,6 +42,12 @@ KeyPair::~KeyPair() {
 
 ProviderAddress KeyPair::address() const {
   return address_of(public_key_);
+}
+
+Seed KeyPair::seed() const {
+  Seed seed{};
+  std::copy_n(secret_.begin(), seed.size(), seed.begin());
+  return seed;
 }
 
 Signature KeyPair::sign(std::span<const std::uint8_t> message) const {

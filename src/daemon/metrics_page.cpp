@@ -54,6 +54,18 @@ void add_node(Page& page, const node::Node& node, Instant now) {
   page.counter("tenzro_forwards_failed_total", "Layer forwards that ended in an error",
                totals.forwards_failed);
   page.counter("tenzro_replans_total", "Replans within forwards", totals.replans);
+  constexpr const char* kBatches = "Expert batches of forwards whose outputs were used";
+  page.counter("tenzro_forward_batches_total", kBatches, totals.batches_local,
+               {{"transport", "local"}});
+  page.counter("tenzro_forward_batches_total", kBatches, totals.batches_iroh,
+               {{"transport", "iroh"}});
+  page.counter("tenzro_forward_batches_total", kBatches, totals.batches_http,
+               {{"transport", "http"}});
+  page.counter("tenzro_hedges_total", "Calls to a second holder while the first was late",
+               totals.hedges);
+  page.counter("tenzro_failovers_total", "Batches that lost their holder", totals.failovers);
+  page.counter("tenzro_peer_failures_total", "Calls to holders that failed", totals.peer_failures);
+  page.counter("tenzro_peer_busy_total", "Calls that met a busy holder", totals.peer_busy);
   page.counter("tenzro_executions_total", "Batches executed for tenzro_moeExecute",
                totals.executions);
   page.counter("tenzro_executions_failed_total", "Such batches that ended in an error",

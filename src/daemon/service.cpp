@@ -92,6 +92,9 @@ node::Options node_options(const config::Config& config) {
   options.policy = {config.policy.min_replication, config.policy.max_replication,
                     config.policy.hot_threshold_tps};
   options.forward_deadline = std::chrono::milliseconds(config.forward.deadline_ms);
+  options.forward.attempt_timeout = std::chrono::milliseconds(config.forward.attempt_timeout_ms);
+  options.forward.hedges = config.forward.hedge;
+  options.forward.replans_max = config.forward.max_replans;
   options.profile =
       config.compute.profile == "fast" ? compute::Profile::fast : compute::Profile::exact;
   if (config.forward.carrier == "dense") options.carrier = rpc::CarrierChoice::dense;

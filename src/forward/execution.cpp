@@ -25,16 +25,17 @@ void Execution::start(Outbox& out) {
 }
 
 void Execution::on_expert_ready(std::shared_ptr<const compute::ResidentExpert> resident,
-                                const work::ExpertFacts& facts, Outbox& out) {
+                                work::ExpertIdentity identity, Outbox& out) {
   if (phase_ != Phase::acquiring) return;
-  if (facts.d_model != request_.d_model) {  // reloaded since the request was checked
+  if (identity.facts.d_model != request_.d_model) {  // reloaded since the request was checked
     finish(fail(ErrorCode::invalid_params, "d_model",
                 std::to_string(request_.d_model) + " is not the expert's width, " +
-                    std::to_string(facts.d_model)),
+                    std::to_string(identity.facts.d_model)),
            out);
     return;
   }
   phase_ = Phase::running;
+  identity_ = std::move(identity);
   std::vector<std::uint32_t> rows(request_.token_indices.size());
   std::iota(rows.begin(), rows.end(), 0U);
   work::RunExperts job{
@@ -69,12 +70,14 @@ void Execution::on_experts_done(const work::ExpertsResult& result, Outbox& out) 
                                                       .is_q8 = request_.is_q8,
                                                       .carrier = request_.carrier,
                                                       .d_model = request_.d_model,
-                                                      .outputs = outputs_}});
+                                                      .outputs = outputs_,
+                                                      .terms = request_.terms,
+                                                      .identity = identity_}});
 }
 
 void Execution::on_signed(const work::SignedReceipt& result, Outbox& out) {
   if (phase_ != Phase::signing) return;
-  finish(ExecutionOutcome{outputs_, result.receipt_json}, out);
+  finish(ExecutionOutcome{outputs_, result.receipt_json, result.receipt2_json}, out);
 }
 
 void Execution::on_tick(Instant now, Outbox& out) {

@@ -49,7 +49,9 @@ void Holder::offer(const ExpertKey& key, Entry& entry, Outbox& out) {
   for (auto& [lease, told] : entry.leases) {
     if (told) continue;
     told = true;
-    out.emplace_back(ExpertReady{lease, key.expert, entry.resident, entry.row.facts});
+    // Weights that came inline have no name that others could check.
+    const BlobHash blob = entry.row.source_uri ? entry.row.hash : BlobHash{};
+    out.emplace_back(ExpertReady{lease, key.expert, entry.resident, {blob, entry.row.facts}});
   }
 }
 

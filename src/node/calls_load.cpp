@@ -77,10 +77,10 @@ void Node::on_expert_changed(const holder::ExpertChanged& change) {
   } else {
     shards::Holding holding{.is_warm = change.change == holder::Change::held_in_memory,
                             .blob_uri = change.source_uri};
-    if (const auto view = holder_.expert(change.key)) {
-      const work::ExpertFacts& facts = view->row->facts;
-      holding.types = shards::WeightTypes{facts.gate_type, facts.up_type, facts.down_type};
-      if (view->row->source_uri) holding.blob = view->row->hash;
+    if (const auto held = holder_.expert(change.key)) {
+      const work::ExpertFacts& facts = held->row->facts;
+      holding.types = {facts.gate_type, facts.up_type, facts.down_type};
+      holding.blob = held->row->hash;
     }
     view_.declare(about_.provider, change.key, std::move(holding));
   }
@@ -92,6 +92,9 @@ void Node::update_roles() {
   self.endpoint_id = to_hex(about_.endpoint_id);
   self.endpoint_key = about_.endpoint_id;
   self.addresses = quic_addresses_;
+  self.profiles = 0;
+  for (const compute::Profile profile : options_.profiles)
+    self.profiles = static_cast<std::uint8_t>(self.profiles | 1U << static_cast<unsigned>(profile));
   self.price_per_input_token = options_.price_per_input_token;
   self.minimum_price = options_.minimum_price;
   if (!about_.http_endpoint.empty()) self.http_endpoint = about_.http_endpoint;
@@ -104,24 +107,26 @@ void Node::update_roles() {
   if (!facts_due_) facts_due_ = facts_made_;  // as soon as may be
 }
 
-void Node::on_lease_answer(const holder::Action& action) {
+void Node::on_lease_answer(Instant now, const holder::Action& action) {
   const auto* ready = std::get_if<holder::ExpertReady>(&action);
   const auto* unavailable = std::get_if<holder::ExpertUnavailable>(&action);
   const holder::LeaseId lease = ready != nullptr ? ready->lease : unavailable->lease;
+  if (const auto peer = peer_of(lease)) return on_peer_lease_answer(*peer, action);
   const RequestId request{static_cast<std::uint64_t>(lease)};
   const auto it = requests_.find(request);
   if (it == requests_.end()) return;
   forward::Outbox actions;
   if (auto* wait = std::get_if<ForwardWait>(&it->second)) {
     if (ready != nullptr) {
-      wait->flight->on_expert_ready(ready->expert, ready->resident, ready->facts, actions);
+      wait->flight->on_expert_ready(now, ready->expert, ready->resident, ready->identity.facts,
+                                    actions);
     } else {
-      wait->flight->on_expert_unavailable(unavailable->expert, unavailable->error, actions);
+      wait->flight->on_expert_unavailable(now, unavailable->expert, unavailable->error, actions);
     }
     touched_.insert(request);
   } else if (auto* execute = std::get_if<ExecuteWait>(&it->second)) {
     if (ready != nullptr) {
-      execute->execution->on_expert_ready(ready->resident, ready->facts, actions);
+      execute->execution->on_expert_ready(ready->resident, ready->identity, actions);
     } else {
       execute->execution->on_expert_unavailable(unavailable->error, actions);
     }
@@ -129,7 +134,7 @@ void Node::on_lease_answer(const holder::Action& action) {
   queue_forward(request, std::move(actions));
 }
 
-void Node::take_holder(holder::Action& action, Outbox& out) {
+void Node::take_holder(Instant now, holder::Action& action, Outbox& out) {
   if (auto* run = std::get_if<holder::Run>(&action)) {
     owners_.emplace(run->id, Core::holder);
     out.emplace_back(Run{run->id, std::move(run->job)});
@@ -149,7 +154,7 @@ void Node::take_holder(holder::Action& action, Outbox& out) {
   } else if (const auto* damaged = std::get_if<holder::BlobDamaged>(&action)) {
     out.emplace_back(Notice{"blob " + to_hex(damaged->hash) + " cannot be used: " + damaged->what});
   } else {
-    on_lease_answer(action);
+    on_lease_answer(now, action);
   }
 }
 

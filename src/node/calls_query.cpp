@@ -4,7 +4,7 @@
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/node/node.hpp"
 
-#include "mesh.hpp"
+#include "presence.hpp"
 
 namespace tenzro::node {
 namespace {
@@ -33,7 +33,7 @@ std::uint64_t percentile(std::vector<std::uint64_t> values, unsigned percent) {
 
 Result<rpc::Answer> Node::shard_map(Instant now, const rpc::ShardMapCall& call) {
   view_.set_rate(about_.provider, meter_.rate(now));
-  if (mesh_ != nullptr) mesh_->want_model(now, call.model);
+  if (presence_ != nullptr) presence_->want_model(now, call.model);
   using shards::Role;
   rpc::ShardMapAnswer answer{.model_id = call.model,
                              .expert_holders_role_count = view_.count_role(Role::expert_holder),
@@ -75,8 +75,13 @@ Result<rpc::Answer> Node::plan_dispatch(Instant now, const rpc::PlanDispatchCall
       token.experts.emplace_back(slot.layer, slot.expert);
     wanted.push_back(std::move(token));
   }
-  const planner::Plan plan = planner::make_plan(
-      call.model, wanted, view_, {.self = about_.provider, .allow_cold = call.allow_cold});
+  // Neither this node's own standing nor its experience: any node with this view answers the same.
+  const planner::Plan plan =
+      planner::make_plan(call.model, wanted, view_,
+                         {.self = about_.provider,
+                          .prefers_self = false,
+                          .allow_cold = call.allow_cold,
+                          .hot_threshold_tps = options_.policy.hot_threshold_tps});
   if (!plan.unreachable.empty()) {
     return fail(
         ErrorCode::infrastructure, "",
@@ -85,10 +90,10 @@ Result<rpc::Answer> Node::plan_dispatch(Instant now, const rpc::PlanDispatchCall
   rpc::PlanDispatchAnswer answer{.model_id = call.model};
   std::map<shards::View::Slot, ProviderAddress> chosen;
   for (const planner::Batch& batch : plan.batches) {
-    const shards::Provider& provider = view_.providers().at(batch.provider);
-    answer.batches.push_back({to_slot(batch.slot), batch.provider, provider.endpoint_id,
+    const shards::Provider& provider = view_.providers().at(batch.provider());
+    answer.batches.push_back({to_slot(batch.slot), batch.provider(), provider.endpoint_id,
                               provider.http_endpoint, batch.tokens});
-    chosen.emplace(batch.slot, batch.provider);
+    chosen.emplace(batch.slot, batch.provider());
   }
   for (const planner::TokenExperts& token : wanted) {
     rpc::TokenAssignment assignment{.token_index = token.token_index};

@@ -8,6 +8,13 @@ namespace {
 
 constexpr std::size_t kForwardTimesKept = 1024;
 
+/// What a router draws holders by: its own number for the request, so that two routers differ.
+std::uint64_t draw_number(RequestId request, const ProviderAddress& self) {
+  std::uint64_t salt = 0;
+  for (std::size_t i = 0; i < sizeof(salt); ++i) salt |= std::uint64_t{self[i]} << (8 * i);
+  return salt ^ static_cast<std::uint64_t>(request);
+}
+
 rpc::RoutedTokens to_answer(const routing::Routed& routed) {
   rpc::RoutedTokens tokens{.tokens = routed.tokens, .slots_per_token = routed.slots_per_token};
   tokens.slots.reserve(routed.slots.size());
@@ -42,19 +49,6 @@ Result<T> output_as(const work::JobResult& result) {
 }
 
 }  // namespace
-
-/// What this node knows of experts' weights: for now, its own.
-class Node::HeldFacts final : public forward::Facts {
- public:
-  explicit HeldFacts(const holder::Holder& holder) : holder_(holder) {}
-
-  [[nodiscard]] const work::ExpertFacts* find(const ExpertKey& key) const override {
-    return holder_.facts(key);
-  }
-
- private:
-  const holder::Holder& holder_;
-};
 
 Result<std::shared_ptr<const work::Gate>> Node::gate_for(const rpc::RouteCall& call) const {
   auto gate = holder_.gate(call.key);
@@ -121,7 +115,8 @@ void Node::start_forward(Instant now, RequestId request, rpc::ForwardCall call, 
     return reply(request, fail(status.error()), out);
   ++totals_.forwards;
   const rpc::CarrierChoice carrier = call.carrier.value_or(options_.carrier);
-  forward::Request forward{.layer = route.key,
+  forward::Request forward{.number = draw_number(request, about_.provider),
+                           .layer = route.key,
                            .tokens = route.hidden.count,
                            .d_model = route.d_model,
                            .hidden = std::move(route.hidden.data),
@@ -134,26 +129,24 @@ void Node::start_forward(Instant now, RequestId request, rpc::ForwardCall call, 
                            .deadline = now + options_.forward_deadline};
   if (route.router_hidden) forward.router_hidden = std::move(route.router_hidden->data);
   if (route.token_ids) forward.token_ids = std::move(*route.token_ids);
-  ForwardWait wait{std::make_unique<forward::Flight>(std::move(forward), *gate, ids_), now, *top_k};
+  ForwardWait wait{std::make_unique<forward::Flight>(std::move(forward), *gate, mesh_), now,
+                   *top_k};
   forward::Outbox actions;
-  wait.flight->start(actions);
+  wait.flight->start(now, actions);
   requests_.at(request) = std::move(wait);
   queue_forward(request, std::move(actions));
 }
 
-void Node::start_execute(Instant now, RequestId request, rpc::ExecuteCall call, Outbox& out) {
+Result<std::unique_ptr<forward::Execution>> Node::make_execution(Instant now, rpc::ExecuteCall call,
+                                                                 const EndpointId* router) {
   const work::ExpertFacts* facts = holder_.facts(call.key);
   if (facts == nullptr) {
-    return reply(
-        request,
-        fail(ErrorCode::runtime, "",
-             "moe execute: expert " + call.key.model + " l" + std::to_string(call.key.layer) +
-                 "/e" + std::to_string(call.key.expert) + " is not loaded on this host"),
-        out);
+    return fail(ErrorCode::runtime, "",
+                "moe execute: expert " + call.key.model + " l" + std::to_string(call.key.layer) +
+                    "/e" + std::to_string(call.key.expert) + " is not loaded on this host");
   }
   if (facts->d_model != call.d_model) {
-    return reply(request, fail(width_error("d_model", call.d_model, "expert", facts->d_model)),
-                 out);
+    return fail(width_error("d_model", call.d_model, "expert", facts->d_model));
   }
   ++totals_.executions;
   forward::ExecuteRequest execute{.key = std::move(call.key),
@@ -164,39 +157,35 @@ void Node::start_execute(Instant now, RequestId request, rpc::ExecuteCall call, 
                                   .hidden = std::move(call.hidden.data),
                                   .profile = call.profile.value_or(options_.profile),
                                   .deadline = now + options_.forward_deadline};
-  ExecuteWait wait{std::make_unique<forward::Execution>(std::move(execute), ids_)};
+  // A receipt of version 2 names who asked; only a connection proves that.
+  if (router != nullptr && call.nonce) {
+    execute.terms = work::ReceiptTerms{*call.nonce, *router, execute.profile};
+  }
+  return std::make_unique<forward::Execution>(std::move(execute), ids_);
+}
+
+void Node::start_execute(Instant now, RequestId request, rpc::ExecuteCall call, Outbox& out) {
+  auto execution = make_execution(now, std::move(call), nullptr);
+  if (!execution) return reply(request, fail(execution.error()), out);
   forward::Outbox actions;
-  wait.execution->start(actions);
-  requests_.at(request) = std::move(wait);
+  (*execution)->start(actions);
+  requests_.at(request) = ExecuteWait{std::move(*execution)};
   queue_forward(request, std::move(actions));
 }
 
-void Node::on_request_job(RequestId request, const work::JobResult& result, Outbox& out) {
+void Node::on_request_job(Instant now, RequestId request, JobId id, const work::JobResult& result,
+                          Outbox& out) {
   const auto it = requests_.find(request);
   if (it == requests_.end()) return;
   if (const auto* route = std::get_if<RouteWait>(&it->second)) {
     finish_route(request, RouteWait(*route), result, out);
   } else if (auto* wait = std::get_if<ForwardWait>(&it->second)) {
-    on_forward_job(request, *wait->flight, result);
+    forward::Outbox actions;
+    wait->flight->on_job_done(now, id, result, actions);
+    queue_forward(request, std::move(actions));
   } else if (auto* execute = std::get_if<ExecuteWait>(&it->second)) {
     on_execute_job(request, *execute->execution, result);
   }
-}
-
-void Node::on_forward_job(RequestId request, forward::Flight& flight,
-                          const work::JobResult& result) {
-  forward::Outbox actions;
-  // Which job failed does not matter to a forward: any failure ends it with that job's error.
-  if (!result) {
-    flight.on_failed(result.error(), actions);
-  } else if (const auto* gated = std::get_if<work::GateResult>(&*result)) {
-    flight.on_gated(*gated, view_, about_.provider, HeldFacts(holder_), actions);
-  } else if (const auto* experts = std::get_if<work::ExpertsResult>(&*result)) {
-    flight.on_experts_done(*experts, actions);
-  } else {
-    flight.on_combined(std::get<work::CombineResult>(*result), actions);
-  }
-  queue_forward(request, std::move(actions));
 }
 
 void Node::on_execute_job(RequestId request, forward::Execution& execution,
@@ -227,6 +216,15 @@ void Node::take_forward(Instant now, RequestId request, forward::Action& action,
   if (auto* run = std::get_if<forward::Run>(&action)) {
     owners_.emplace(run->id, request);
     out.emplace_back(Run{run->id, std::move(run->job), request});
+  } else if (auto* send = std::get_if<forward::SendCall>(&action)) {
+    callers_.emplace(send->id, request);
+    out.emplace_back(std::move(*send));
+  } else if (auto* post = std::get_if<forward::SendHttpCall>(&action)) {
+    callers_.emplace(post->id, request);
+    out.emplace_back(std::move(*post));
+  } else if (const auto* cancel = std::get_if<forward::CancelCall>(&action)) {
+    callers_.erase(cancel->id);
+    out.emplace_back(*cancel);
   } else if (const auto* acquire = std::get_if<forward::Acquire>(&action)) {
     const auto it = requests_.find(request);
     if (it == requests_.end()) return;
@@ -238,7 +236,10 @@ void Node::take_forward(Instant now, RequestId request, forward::Action& action,
       layer = {key.model, key.layer};
     }
     const Status status = holder_.acquire(lease_of(request), layer, acquire->experts, holder_out_);
-    if (!status) end_request(request, fail(status.error()), out);
+    if (!status) {
+      abandon_forward(now, it->second, out);
+      end_request(request, fail(status.error()), out);
+    }
   } else if (const auto* release = std::get_if<forward::Release>(&action)) {
     holder_.release(lease_of(request), release->expert, holder_out_);
   } else if (const auto* metered = std::get_if<forward::Metered>(&action)) {
@@ -246,8 +247,8 @@ void Node::take_forward(Instant now, RequestId request, forward::Action& action,
     totals_.token_expert_pairs += metered->pairs;
   } else if (const auto* forward = std::get_if<forward::ForwardFinished>(&action)) {
     finish_forward(now, request, forward->outcome, out);
-  } else {
-    finish_execute(request, std::get<forward::ExecutionFinished>(action).outcome, out);
+  } else if (const auto* execution = std::get_if<forward::ExecutionFinished>(&action)) {
+    finish_execute(request, execution->outcome, out);
   }
 }
 
@@ -262,13 +263,13 @@ void Node::finish_forward(Instant now, RequestId request,
                           const Result<forward::ForwardOutcome>& outcome, Outbox& out) {
   const auto it = requests_.find(request);
   if (it == requests_.end()) return;
+  const auto& wait = std::get<ForwardWait>(it->second);
+  count(wait.flight->tally());
   if (!outcome) {
     ++totals_.forwards_failed;
     end_request(request, fail(outcome.error()), out);
     return;
   }
-  totals_.replans += outcome->replans;
-  const auto& wait = std::get<ForwardWait>(it->second);
   const auto elapsed = static_cast<std::uint64_t>((now - wait.started).count());
   if (forward_us_.size() < kForwardTimesKept) {
     forward_us_.push_back(elapsed);
@@ -280,9 +281,11 @@ void Node::finish_forward(Instant now, RequestId request,
                             .d_model = asked.d_model,
                             .top_k = wait.top_k,
                             .tokens = asked.tokens,
-                            .batches = outcome->batches,
-                            .replans = outcome->replans,
-                            .transports_local = outcome->batches_local,
+                            .batches = outcome->tally.batches,
+                            .replans = outcome->tally.replans,
+                            .transports_local = outcome->tally.local,
+                            .transports_iroh = outcome->tally.iroh,
+                            .transports_http = outcome->tally.http,
                             .routed = to_answer(outcome->routed),
                             .outputs = outcome->outputs,
                             .carrier = outcome->is_q8_carrier ? "q8" : "dense",
@@ -305,8 +308,31 @@ void Node::finish_execute(RequestId request, const Result<forward::ExecutionOutc
   const forward::ExecuteRequest& asked = std::get<ExecuteWait>(it->second).execution->request();
   end_request(request,
               rpc::ExecuteAnswer{asked.key, asked.d_model, asked.token_indices, outcome->outputs,
-                                 outcome->receipt_json},
+                                 outcome->receipt_json, outcome->receipt2_json},
               out);
+}
+
+void Node::count(const forward::Tally& tally) {
+  totals_.replans += tally.replans;
+  totals_.batches_local += tally.local;
+  totals_.batches_iroh += tally.iroh;
+  totals_.batches_http += tally.http;
+  totals_.hedges += tally.hedges;
+  totals_.failovers += tally.failovers;
+  totals_.peer_failures += tally.failures;
+  totals_.peer_busy += tally.busy;
+}
+
+void Node::abandon_forward(Instant now, Waiting& waiting, Outbox& out) {
+  auto* wait = std::get_if<ForwardWait>(&waiting);
+  if (wait == nullptr) return;
+  forward::Outbox actions;
+  wait->flight->cancel(now, actions);
+  for (const forward::Action& action : actions) {
+    const auto& cancel = std::get<forward::CancelCall>(action);
+    callers_.erase(cancel.id);
+    out.emplace_back(cancel);
+  }
 }
 
 void Node::end_request(RequestId request, Result<rpc::Answer> answer, Outbox& out) {

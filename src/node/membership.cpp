@@ -5,7 +5,7 @@
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/node/node.hpp"
 
-#include "mesh.hpp"
+#include "presence.hpp"
 
 namespace tenzro::node {
 namespace {
@@ -41,23 +41,23 @@ wire::TypeTriple to_triple(const work::ExpertFacts& facts) {
 
 void Node::join_mesh(Instant now, std::uint64_t wall_ms, const crypto::Signing& signing,
                      Outbox& out) {
-  mesh_ = std::make_unique<Mesh>(gossip_options(options_, out), signing, prng_, call_ids_, view_,
-                                 now, wall_ms);
+  presence_ = std::make_unique<Presence>(gossip_options(options_, out), signing, prng_, call_ids_,
+                                         view_, now, wall_ms);
   facts_due_ = now;
   settle(now, out);
 }
 
 void Node::leave_mesh(Instant now, Outbox& out) {
-  if (mesh_ != nullptr) mesh_->leave(now, out);
+  if (presence_ != nullptr) presence_->leave(now, out);
   settle(now, out);
 }
 
 bool Node::has_left_mesh(Instant now) const {
-  return mesh_ == nullptr || mesh_->gossip().has_left(now);
+  return presence_ == nullptr || presence_->gossip().has_left(now);
 }
 
 const gossip::Gossip* Node::gossip() const {
-  return mesh_ == nullptr ? nullptr : &mesh_->gossip();
+  return presence_ == nullptr ? nullptr : &presence_->gossip();
 }
 
 void Node::set_addresses(std::string rpc_address, std::string http_endpoint,
@@ -70,23 +70,24 @@ void Node::set_addresses(std::string rpc_address, std::string http_endpoint,
 }
 
 void Node::announce_facts(Instant now) {
-  if (mesh_ == nullptr) return;
-  mesh_->set_load(now, {.in_flight = static_cast<std::uint32_t>(requests_.size()),
-                        .queue_max = static_cast<std::uint32_t>(options_.requests_max),
-                        .committed_tps = meter_.rate(now),
-                        .is_draining = is_draining_});
+  if (presence_ == nullptr) return;
+  presence_->set_load(
+      now, {.in_flight = static_cast<std::uint32_t>(requests_.size() + peer_requests_.size()),
+            .queue_max = static_cast<std::uint32_t>(options_.requests_max),
+            .committed_tps = meter_.rate(now),
+            .is_draining = is_draining_});
   if (!facts_due_ || now < *facts_due_ || now < facts_made_ + kFactsEvery) return;
   facts_due_.reset();
   facts_made_ = now;
   std::vector<wire::Bytes> pages;
   std::set<ModelId> models;
   wire::ProviderRecord facts = own_facts(pages, models);
-  mesh_->set_own(now, std::move(facts), std::move(pages), models);
+  presence_->set_own(now, std::move(facts), std::move(pages), models);
 }
 
 std::optional<Instant> Node::next_mesh_deadline() const {
-  if (mesh_ == nullptr) return std::nullopt;
-  std::optional<Instant> earliest = mesh_->next_deadline();
+  if (presence_ == nullptr) return std::nullopt;
+  std::optional<Instant> earliest = presence_->next_deadline();
   if (facts_due_) {
     const Instant due = std::max(*facts_due_, facts_made_ + kFactsEvery);
     if (!earliest || due < *earliest) earliest = due;
@@ -106,7 +107,7 @@ wire::ProviderRecord Node::own_facts(std::vector<wire::Bytes>& pages,
   facts.price_per_input_token = options_.price_per_input_token;
   facts.minimum_price = options_.minimum_price;
   facts.has_gpu = about_.has_gpu;
-  facts.profiles = shards::kEveryProfile;
+  facts.profiles = view_.providers().at(about_.provider).profiles;
   const LayerKey* last = nullptr;
   const auto held = holder_.experts();
   for (const holder::Holder::ExpertView& view : held) {

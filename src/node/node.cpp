@@ -4,7 +4,7 @@
 
 #include "tenzro/wire/uri.hpp"
 
-#include "mesh.hpp"
+#include "presence.hpp"
 
 namespace tenzro::node {
 namespace {
@@ -31,7 +31,18 @@ Node::Node(const Options& options, About about, const catalog::Catalog& catalog,
       prng_(prng),
       holder_(options.holder, ids_),
       view_(shards::Options{}),
+      standings_(options.ledger),
+      mesh_{.jobs = ids_,
+            .calls = call_ids_,
+            .view = view_,
+            .standings = standings_,
+            .facts = facts_,
+            .prng = prng,
+            .self = about_.provider,
+            .router = about_.endpoint_id,
+            .limits = options.forward},
       prepare_(options.prepare, ids_, catalog) {
+  mesh_.limits.hot_threshold_tps = options.policy.hot_threshold_tps;
   update_roles();
 }
 
@@ -50,7 +61,8 @@ bool Node::admits(RequestId request, const rpc::Call& call, Outbox& out) {
           fail(ErrorCode::infrastructure, "", "this node is draining and takes no new work"), out);
     return false;
   }
-  if (requests_.size() > options_.requests_max) {  // the request itself is counted
+  // The request itself is counted.
+  if (requests_.size() + peer_requests_.size() > options_.requests_max) {
     ++totals_.calls_refused_busy;
     reply(request,
           fail(ErrorCode::busy, "",
@@ -182,7 +194,9 @@ void Node::on_call(Instant now, RequestId request, rpc::Call call, Outbox& out) 
 }
 
 void Node::on_cancel(Instant now, RequestId request, Outbox& out) {
-  if (requests_.erase(request) == 0) return;
+  auto cancelled = requests_.extract(request);
+  if (!cancelled) return;
+  abandon_forward(now, cancelled.mapped(), out);
   holder_.release_all(lease_of(request), holder_out_);
   settle(now, out);
 }
@@ -191,7 +205,9 @@ void Node::on_job_done(Instant now, JobId id, const work::JobResult& result, Out
   const auto owner = owners_.extract(id);
   if (!owner) return;
   if (const auto* request = std::get_if<RequestId>(&owner.mapped())) {
-    on_request_job(*request, result, out);
+    on_request_job(now, *request, id, result, out);
+  } else if (const auto* peer = std::get_if<PeerRequestId>(&owner.mapped())) {
+    on_peer_job(now, *peer, result, out);
   } else if (std::get<Core>(owner.mapped()) == Core::holder) {
     holder_.on_job_done(id, result, holder_out_);
   } else {
@@ -215,7 +231,7 @@ void Node::on_store_done(Instant now, JobId id, const work::StoreResult& result,
 
 void Node::on_tick(Instant now, Outbox& out) {
   announce_facts(now);
-  if (mesh_ != nullptr) mesh_->on_tick(now, out);
+  if (presence_ != nullptr) presence_->on_tick(now, out);
   for (auto& [request, waiting] : requests_) {
     forward::Outbox actions;
     if (auto* wait = std::get_if<ForwardWait>(&waiting)) {
@@ -225,14 +241,16 @@ void Node::on_tick(Instant now, Outbox& out) {
     }
     queue_forward(request, std::move(actions));
   }
+  tick_peers(now);
   settle(now, out);
 }
 
 std::optional<Instant> Node::next_deadline() const {
-  std::optional<Instant> earliest = next_mesh_deadline();
+  std::optional<Instant> earliest = next_peer_deadline();
   const auto consider = [&](std::optional<Instant> deadline) {
     if (deadline && (!earliest || *deadline < *earliest)) earliest = deadline;
   };
+  consider(next_mesh_deadline());
   for (const auto& [request, waiting] : requests_) {
     if (const auto* wait = std::get_if<ForwardWait>(&waiting))
       consider(wait->flight->next_deadline());
@@ -250,14 +268,17 @@ void Node::settle(Instant now, Outbox& out) {
   // Ends: a core's action either leaves the node or moves a request or a holding forward, and those
   // only move forward.
   while (!holder_out_.empty() || !forward_out_.empty() || !prepare_out_.empty() ||
-         !touched_.empty()) {
-    for (holder::Action& action : std::exchange(holder_out_, {})) take_holder(action, out);
+         !peer_out_.empty() || !touched_.empty() || !touched_peers_.empty()) {
+    for (holder::Action& action : std::exchange(holder_out_, {})) take_holder(now, action, out);
     for (prepare::Action& action : std::exchange(prepare_out_, {})) take_prepare(action, out);
     for (auto& [request, action] : std::exchange(forward_out_, {}))
       take_forward(now, request, action, out);
-    if (!holder_out_.empty() || !forward_out_.empty()) continue;
+    for (auto& [request, action] : std::exchange(peer_out_, {}))
+      take_peer(now, request, action, out);
+    if (!holder_out_.empty() || !forward_out_.empty() || !peer_out_.empty()) continue;
     // All that became ready together runs as one job.
     for (const RequestId request : std::exchange(touched_, {})) advance_forward(request);
+    for (const PeerRequestId request : std::exchange(touched_peers_, {})) advance_peer(request);
   }
   announce_facts(now);
 }

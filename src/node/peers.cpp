@@ -1,25 +1,50 @@
 #include "tenzro/node/node.hpp"
 
-#include "mesh.hpp"
+#include "presence.hpp"
 
 namespace tenzro::node {
 
 void Node::on_peer_request(Instant now, work::PeerRequest request, Outbox& out) {
-  if (request.protocol == wire::Protocol::gossip && mesh_ != nullptr) {
-    mesh_->on_request(now, request, out);
-  } else {
-    out.emplace_back(RefuseRequest{request.id});
+  switch (request.protocol) {
+    case wire::Protocol::exec:
+      serve_exec(now, std::move(request), out);
+      break;
+    case wire::Protocol::moe:
+      serve_frame(now, std::move(request), out);
+      break;
+    case wire::Protocol::gossip:
+      if (presence_ != nullptr) {
+        presence_->on_request(now, request, out);
+      } else {
+        out.emplace_back(RefuseRequest{request.id});
+      }
+      break;
+    case wire::Protocol::blob:
+      out.emplace_back(RefuseRequest{request.id});
+      break;
   }
   settle(now, out);
 }
 
-void Node::on_peer_request_cancelled(Instant now, PeerRequestId /*request*/, Outbox& out) {
+void Node::on_peer_request_cancelled(Instant now, PeerRequestId request, Outbox& out) {
+  if (peer_requests_.contains(request)) {
+    ++totals_.peer_requests_cancelled;
+    end_peer(request);
+  }
   settle(now, out);
 }
 
 void Node::on_peer_reply(Instant now, PeerCallId call, const work::CallResult& result,
                          Outbox& out) {
-  if (mesh_ != nullptr) mesh_->on_reply(now, call, result, out);
+  if (presence_ != nullptr && presence_->on_reply(now, call, result, out)) return settle(now, out);
+  const auto caller = callers_.extract(call);
+  if (!caller) return;  // cancelled, or answered already
+  const auto it = requests_.find(caller.mapped());
+  if (it != requests_.end()) {
+    forward::Outbox actions;
+    std::get<ForwardWait>(it->second).flight->on_call_result(now, call, result, actions);
+    queue_forward(caller.mapped(), std::move(actions));
+  }
   settle(now, out);
 }
 

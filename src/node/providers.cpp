@@ -1,7 +1,7 @@
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/node/node.hpp"
 
-#include "mesh.hpp"
+#include "presence.hpp"
 
 namespace tenzro::node {
 namespace {
@@ -43,13 +43,13 @@ Result<rpc::Answer> Node::list_providers(Instant now) {
     const auto held = holdings.find(address);
     rpc::ProviderRow row = to_row(provider, held == holdings.end() ? Holdings{} : held->second);
     const membership::Peer* peer =
-        mesh_ == nullptr ? nullptr : mesh_->gossip().membership().find(address);
+        presence_ == nullptr ? nullptr : presence_->gossip().membership().find(address);
     if (address == about_.provider) {
       row.is_self = true;
       row.is_draining = is_draining_;
       row.name = about_.name;
       row.software = about_.version;
-      row.active_requests = static_cast<std::uint32_t>(requests_.size());
+      row.active_requests = static_cast<std::uint32_t>(requests_.size() + peer_requests_.size());
       row.max_concurrent_requests = static_cast<std::uint32_t>(options_.requests_max);
     } else if (peer != nullptr && peer->facts != nullptr) {
       row.name = peer->facts->name;

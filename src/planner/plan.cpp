@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "rank.hpp"
+
 namespace tenzro::planner {
 namespace {
 
@@ -21,24 +23,12 @@ void remove_repeats(std::vector<std::uint32_t>& tokens) {
   tokens = std::move(kept);
 }
 
-/// Eligible holders, best first.
-std::vector<ProviderAddress> choose(const std::vector<shards::Candidate>& candidates,
-                                    const Options& options) {
-  std::vector<ProviderAddress> chosen;
-  const auto is_self = [&](const shards::Candidate& c) {
-    return options.self == c.provider->address;
-  };
-  const bool has_warm = std::any_of(candidates.begin(), candidates.end(),
-                                    [](const shards::Candidate& c) { return c.holding->is_warm; });
-  for (const shards::Candidate& candidate : candidates) {
-    const bool cold_allowed = options.allow_cold.value_or(!has_warm);
-    if (is_self(candidate)) {
-      chosen.insert(chosen.begin(), candidate.provider->address);
-    } else if (candidate.holding->is_warm || cold_allowed) {
-      chosen.push_back(candidate.provider->address);
-    }
-  }
-  return chosen;
+/// splitmix64's finaliser.
+std::uint64_t mix(std::uint64_t z) {
+  z += 0x9e3779b97f4a7c15ULL;
+  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31U);
 }
 
 }  // namespace
@@ -53,19 +43,27 @@ Plan make_plan(const ModelId& model, const std::vector<TokenExperts>& routing, c
   }
   Plan plan;
   for (auto& [slot, tokens] : wanted) {
-    std::vector<ProviderAddress> holders =
-        choose(view.candidates({model, slot.first, slot.second}), options);
     remove_repeats(tokens);
-    Batch batch{.slot = slot, .tokens = std::move(tokens)};
-    if (holders.empty()) {
-      plan.unreachable.push_back(std::move(batch));
-      continue;
-    }
-    batch.provider = holders.front();
-    batch.standbys.assign(holders.begin() + 1, holders.end());
-    plan.batches.push_back(std::move(batch));
+    std::vector<Holder> holders = rank(view.candidates({model, slot.first, slot.second}), slot,
+                                       static_cast<std::uint32_t>(tokens.size()), options);
+    std::vector<Batch>& list = holders.empty() ? plan.unreachable : plan.batches;
+    list.push_back({slot, std::move(holders), std::move(tokens)});
   }
   return plan;
+}
+
+std::uint64_t draw(std::uint64_t request, View::Slot slot) {
+  return mix(mix(request) ^ (std::uint64_t{slot.first} << 32U | slot.second));
+}
+
+std::uint64_t lot(std::uint64_t draw, const ProviderAddress& provider) {
+  std::uint64_t sum = draw;
+  for (std::size_t i = 0; i < provider.size(); i += 8) {
+    std::uint64_t word = 0;
+    for (std::size_t b = 0; b < 8; ++b) word |= std::uint64_t{provider[i + b]} << (8 * b);
+    sum = mix(sum ^ word);
+  }
+  return sum;
 }
 
 std::string unreachable_text(View::Slot slot) {

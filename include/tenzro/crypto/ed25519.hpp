@@ -38,6 +38,9 @@ class KeyPair {
 
   /// See address.hpp.
   [[nodiscard]] ProviderAddress address() const;
+  /// The seed it was made from, for a library that signs by itself (TLS). Whoever takes it wipes
+  /// it.
+  [[nodiscard]] Seed seed() const;
   [[nodiscard]] Signature sign(std::span<const std::uint8_t> message) const;
 
  private:

@@ -22,6 +22,8 @@ struct ExecuteRequest {
   BufferRef hidden;   ///< [tokens, d_model] f32
   compute::Profile profile = compute::Profile::exact;
   Instant deadline;
+  /// Where present the outcome has a receipt of version 2 as well.
+  std::optional<work::ReceiptTerms> terms = std::nullopt;
 };
 
 class Execution {
@@ -30,7 +32,7 @@ class Execution {
 
   void start(Outbox& out);
   void on_expert_ready(std::shared_ptr<const compute::ResidentExpert> resident,
-                       const work::ExpertFacts& facts, Outbox& out);
+                       work::ExpertIdentity identity, Outbox& out);
   void on_expert_unavailable(const Error& error, Outbox& out);
   /// A job of this execution failed: it ends with that error.
   void on_failed(const Error& error, Outbox& out);
@@ -50,6 +52,7 @@ class Execution {
   ExecuteRequest request_;
   work::JobIds& ids_;
   Phase phase_ = Phase::acquiring;
+  work::ExpertIdentity identity_;
   BufferRef outputs_;
 };
 

@@ -1,22 +1,27 @@
 #pragma once
 /// \file
-/// One layer forward as a state machine: gate, plan, run, combine.
+/// One layer forward as a state machine: gate, plan, run here and at other holders, combine.
 ///
 /// Rules
-///  - Phases: the gate job runs; its slots are planned over the shard view; the experts are
-///  acquired and run as they
-///    become ready (those in memory at once, those on disk as they land); when every planned expert
-///    has answered, the combine job sums the outputs in (token, slot) order, so the bits do not
-///    depend on who came first.
+///  - Phases: the gate job runs; its slots are planned over the shard view; local experts are
+///  acquired and run as they become ready while the calls to holders are on their way, one a holder
+///  and input, split where a message is full; when every part has answered, one combine job sums
+///  the outputs in (token, slot) order, so the bits do not depend on who came first.
 ///  - Carrier: q8 rounds the rows that feed every expert to Q8_0 and back, so that a mesh and a
-///  single node agree. `automatic`
-///    chooses it where every expert in the plan is quantised, the width divides by 32 and no row's
-///    greatest magnitude exceeds receipts::kQ8AmaxMax (the f16 scale would overflow); else dense.
-///  - Fail closed: an expert without a holder, or whose holder fails, ends the forward. With
-///  `allow_partial` the tokens'
-///    other routed slots are scaled instead (see work/bodies.hpp) and the gap is listed; a missing
-///    shared expert still fails.
-///  - Exactly one ForwardFinished. After it, and for anything late or twice, events are ignored.
+///  single node agree. `automatic` chooses it where every expert's primary declares quantised
+///  weights and the rows allow it (receipts::can_be_q8); else dense. It is chosen once.
+///  - A failed call: its parts go to their next standby; where none is left they are planned again
+///  without every provider that failed in this forward, at most `replans_max` times a part. A local
+///  failure excludes this node. What was answered stays.
+///  - A holder that is busy did not fail: the next standby is asked; where all are busy the parts
+///  wait, longer each time, and are planned again.
+///  - A call that is late (ledger: hedge_delay) is sent to the next standby too, where the budget
+///  allows; the first answer counts, the loser is cancelled.
+///  - Fail closed: a part that nobody can answer ends the forward with the last holder's error.
+///  With `allow_partial` the tokens' other routed slots are scaled instead (see work/bodies.hpp)
+///  and the gap is listed; a missing shared expert still fails.
+///  - Exactly one ForwardFinished, or none after cancel(). With it every call is cancelled. After
+///  it, and for anything late or twice, events are ignored.
 ///  - The deadline is absolute; on_tick past it ends the forward.
 /// Memory: the inputs, one output row a (token, expert), the sum. Thread: the owner's only. Pure.
 #include <optional>
@@ -25,6 +30,9 @@
 
 #include "tenzro/base/time.hpp"
 #include "tenzro/forward/action.hpp"
+#include "tenzro/forward/attempt.hpp"
+#include "tenzro/forward/mesh.hpp"
+#include "tenzro/forward/part.hpp"
 #include "tenzro/planner/plan.hpp"
 #include "tenzro/work/job.hpp"
 
@@ -33,6 +41,7 @@ namespace tenzro::forward {
 enum class Carrier : std::uint8_t { automatic, dense, q8 };
 
 struct Request {
+  std::uint64_t number = 0;  ///< what the planner's draws are made of
   LayerKey layer;
   std::uint32_t tokens = 0;
   std::uint32_t d_model = 0;
@@ -48,39 +57,31 @@ struct Request {
   Instant deadline;
 };
 
-/// What is known of an expert's weights, wherever it is held.
-class Facts {
- public:
-  virtual ~Facts() = default;
-  /// Null where nothing is known.
-  [[nodiscard]] virtual const work::ExpertFacts* find(const ExpertKey& key) const = 0;
-};
-
 class Flight {
  public:
-  Flight(Request request, std::shared_ptr<const work::Gate> gate, work::JobIds& ids);
+  Flight(Request request, std::shared_ptr<const work::Gate> gate, Mesh& mesh);
 
-  void start(Outbox& out);
-  /// A job of this forward failed: the forward ends with its error.
-  void on_failed(const Error& error, Outbox& out);
-  /// The gate's answer. `self` is this node's address, `facts` tells of every expert in the view.
-  void on_gated(const work::GateResult& result, const shards::View& view,
-                const ProviderAddress& self, const Facts& facts, Outbox& out);
+  void start(Instant now, Outbox& out);
+  void on_job_done(Instant now, JobId id, const work::JobResult& result, Outbox& out);
+  void on_call_result(Instant now, PeerCallId id, const work::CallResult& result, Outbox& out);
   /// Ends the forward where the expert's width is not the one its layer gives it.
-  void on_expert_ready(ExpertIndex expert, std::shared_ptr<const compute::ResidentExpert> resident,
+  void on_expert_ready(Instant now, ExpertIndex expert,
+                       std::shared_ptr<const compute::ResidentExpert> resident,
                        const work::ExpertFacts& facts, Outbox& out);
-  void on_expert_unavailable(ExpertIndex expert, const Error& error, Outbox& out);
+  void on_expert_unavailable(Instant now, ExpertIndex expert, const Error& error, Outbox& out);
   /// Runs what became ready since the last call, as one job, and combines once all has answered.
   void advance(Outbox& out);
-  void on_experts_done(const work::ExpertsResult& result, Outbox& out);
-  void on_combined(const work::CombineResult& result, Outbox& out);
   void on_tick(Instant now, Outbox& out);
+  /// Nobody waits any more: calls are cancelled, nothing follows.
+  void cancel(Instant now, Outbox& out);
 
   [[nodiscard]] std::optional<Instant> next_deadline() const;
 
   [[nodiscard]] bool is_finished() const { return phase_ == Phase::finished; }
 
   [[nodiscard]] const Request& request() const { return request_; }
+
+  [[nodiscard]] const Tally& tally() const { return tally_; }
 
  private:
   enum class Phase : std::uint8_t { gating, running, combining, finished };
@@ -90,30 +91,73 @@ class Flight {
     std::shared_ptr<const compute::ResidentExpert> resident;
   };
 
-  void plan(const shards::View& view, const ProviderAddress& self, const Facts& facts, Outbox& out);
-  [[nodiscard]] bool chooses_q8(const planner::Plan& plan, const Facts& facts) const;
-
   [[nodiscard]] bool is_shared(ExpertIndex expert) const {
     return expert >= gate_->router.num_experts();
   }
 
-  void run(std::vector<Ready> ready, const BufferRef& input, std::uint32_t width, Outbox& out);
+  [[nodiscard]] std::uint32_t width_of(ExpertIndex expert) const {
+    return is_shared(expert) ? request_.d_model : gate_->expert_width;
+  }
+
+  /// In a latent layer the shared expert reads full-width rows, the others narrower ones.
+  [[nodiscard]] bool reads_hidden(ExpertIndex expert) const {
+    return gate_->latent_down != nullptr && is_shared(expert);
+  }
+
+  // flight.cpp
+  void on_gated(Instant now, const work::GateResult& result, Outbox& out);
   void combine(Outbox& out);
-  void finish(Result<ForwardOutcome> outcome, Outbox& out);
+  void on_combined(Instant now, const work::CombineResult& result, Outbox& out);
+  void finish(Instant now, Result<ForwardOutcome> outcome, Outbox& out);
+  [[nodiscard]] std::vector<Missing> gaps() const;
+
+  // flight_plan.cpp
+  void plan(Instant now, Outbox& out);
+  [[nodiscard]] planner::Plan make_plan(Instant now,
+                                        const std::vector<planner::TokenExperts>& wanted) const;
+  [[nodiscard]] bool chooses_q8(const planner::Plan& plan) const;
+  void place(Instant now, std::vector<PartIndex> wanted, Outbox& out);
+  [[nodiscard]] std::vector<PartIndex> ask(Instant now, const std::vector<PartIndex>& wanted,
+                                           Outbox& out);
+  [[nodiscard]] std::vector<PartIndex> replan(Instant now, const std::vector<PartIndex>& exhausted,
+                                              Outbox& out);
+  [[nodiscard]] std::vector<PartIndex> plan_again(Instant now, const std::vector<PartIndex>& wanted,
+                                                  Outbox& out);
+  /// Moves to the part's next holder that can be asked; null where there is none.
+  [[nodiscard]] const planner::Holder* next_holder(Instant now, Part& part) const;
+  void give_up(Instant now, Part& part, Outbox& out);
+
+  // flight_remote.cpp
+  void call(Instant now, const ProviderAddress& provider, const std::vector<PartIndex>& wanted,
+            Outbox& out);
+  [[nodiscard]] work::RemoteCall make_call(const shards::Provider& provider,
+                                           const std::vector<PartIndex>& carried);
+  void on_verdict(Instant now, Verdict verdict, Outbox& out);
+  void accept(const Verdict& verdict, const work::VerifiedReply& reply);
+  void note_setback(const Verdict& verdict, const Setback& setback);
+  void hedge(Instant now, const std::vector<PartIndex>& late, Outbox& out);
+
+  // flight_local.cpp
+  void run(std::vector<Ready> ready, const BufferRef& input, std::uint32_t width, Outbox& out);
+  void on_local_done(Instant now, const std::vector<PartIndex>& parts,
+                     const work::JobResult& result, Outbox& out);
+  [[nodiscard]] bool finish_part(PartIndex index, const BufferRef& values);
 
   Request request_;
   std::shared_ptr<const work::Gate> gate_;
-  work::JobIds& ids_;
+  Mesh& mesh_;
+  Attempts attempts_;
   Phase phase_ = Phase::gating;
+  JobId own_job_{};  ///< gate or combine
   routing::Routed routed_;
   BufferRef expert_input_;
-  std::map<ExpertIndex, std::vector<std::uint32_t>> tokens_;  ///< of every planned expert
-  std::set<ExpertIndex> open_;                                ///< planned, not yet answered
+  std::vector<Part> parts_;
+  std::size_t open_parts_ = 0;
   std::vector<Ready> ready_;
+  std::map<JobId, std::vector<PartIndex>> local_jobs_;
+  std::set<ProviderAddress> excluded_;  ///< failed in this forward
   std::vector<work::ExpertOutput> outputs_;
-  std::vector<Missing> missing_;
-  std::uint32_t batches_ = 0;
-  std::uint32_t served_ = 0;  ///< batches whose outputs arrived
+  Tally tally_;
   bool can_be_q8_ = false;
   bool is_q8_ = false;
 };

@@ -94,7 +94,7 @@ struct ExpertReady {
   LeaseId lease{};
   ExpertIndex expert = 0;
   std::shared_ptr<const compute::ResidentExpert> resident;
-  work::ExpertFacts facts;
+  work::ExpertIdentity identity;
 };
 
 struct ExpertUnavailable {

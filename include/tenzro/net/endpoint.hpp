@@ -6,11 +6,9 @@
 ///  - A peer is its Ed25519 key: TLS 1.3 with raw public keys on both sides (RFC 7250). A peer that
 ///    shows another key than the one called is refused; nothing else is verified.
 ///  - Connections are kept and shared: one a (peer, protocol), dialled when the first call needs
-///  it,
-///    closed when idle. Calls that wait for a dial fail with it.
+///    it, closed when idle. Calls that wait for a dial fail with it.
 ///  - Every call ends in exactly one on_reply, unless it was cancelled: then none. Every request
-///  ends
-///    in reply(), refuse(), or on_request_cancelled.
+///    ends in reply(), refuse(), or on_request_cancelled.
 ///  - What a peer may make us hold is bounded: connections, streams, bytes a stream, bytes a peer.
 ///    Windows are small until the peer's address is validated and its key known.
 ///  - Bytes handed over are kept until the peer has acknowledged them, and not copied.
@@ -77,6 +75,7 @@ struct Options {
   /// Inbound streams at once, a connection.
   std::size_t streams_max = 256;
   /// Bytes of requests and replies being received, a peer; beyond it flow control holds the peer.
+  /// At least 24 MiB, so that the largest message fits.
   std::size_t peer_bytes_max = 64ULL << 20U;
   std::size_t calls_max = 65'536;
   bool gso = true;
@@ -94,6 +93,9 @@ struct Totals {
   std::uint64_t handshakes_failed = 0;
   std::uint64_t gso_fallbacks = 0;
   std::uint64_t mtu_black_holes = 0;
+  std::uint64_t retries = 0;           ///< newcomers asked to prove their address
+  std::uint64_t stateless_resets = 0;  ///< sent for connections not known here
+  std::uint64_t requests_refused = 0;
 };
 
 class Endpoint {

@@ -21,11 +21,13 @@ struct Reply {
 };
 
 /// Compute this; answer with Node::on_job_done. Work for a request is worth nothing once the
-/// request has its Reply or was cancelled: it may then be stopped, and answered with any error.
+/// request has its Reply or was cancelled: it may then be stopped, and answered with any error. The
+/// same holds for a peer's request and its SendReply.
 struct Run {
   JobId id{};
   work::Job job;
-  std::optional<RequestId> request;
+  std::optional<RequestId> request = std::nullopt;
+  std::optional<PeerRequestId> peer_request = std::nullopt;
 };
 
 /// Do this on disk; answer with Node::on_store_done.

@@ -4,7 +4,8 @@
 ///
 /// Events in (a call, a compute result, a stored result, a tick), actions out (reply, run, store,
 /// notice). It composes the cores: `holder` (residency), `shards` and `planner` (who holds what),
-/// `forward` (requests in flight), `prepare` (jobs). Rules
+/// `forward` (requests in flight, here and at peers), `ledger` (what is thought of peers),
+/// `prepare` (jobs). Rules
 ///  - Every call gets exactly one Reply, unless it was cancelled first; then none.
 ///  - Results for work that nobody wants any more are ignored.
 ///  - At most `requests_max` calls are in progress; beyond them the answer is `busy`. Why: each
@@ -25,8 +26,11 @@
 #include "tenzro/crypto/signing.hpp"
 #include "tenzro/forward/execution.hpp"
 #include "tenzro/forward/flight.hpp"
+#include "tenzro/forward/mesh.hpp"
+#include "tenzro/forward/serving.hpp"
 #include "tenzro/gossip/gossip.hpp"
 #include "tenzro/holder/holder.hpp"
+#include "tenzro/ledger/standing.hpp"
 #include "tenzro/node/action.hpp"
 #include "tenzro/prepare/jobs.hpp"
 #include "tenzro/rpc/call.hpp"
@@ -51,15 +55,33 @@ struct About {
   std::vector<std::string> alpns;
 };
 
+/// Which peers may have experts executed here.
+enum class ExecuteRule : std::uint8_t {
+  mesh,       ///< those whose valid provider record this node holds
+  open,       ///< any; the connection proves who it is
+  allowlist,  ///< those in Options::execute_allow
+  token,      ///< none: peers show no tokens
+};
+
 struct Options {
   holder::Options holder;
   prepare::Options prepare;
   rpc::Policy policy;
   Duration forward_deadline = std::chrono::seconds(30);
+  /// Attempts, hedges and replans; its hot_threshold_tps is taken from `policy`.
+  forward::Limits forward;
+  ledger::Options ledger;
   compute::Profile profile = compute::Profile::exact;
   rpc::CarrierChoice carrier = rpc::CarrierChoice::automatic;
   double min_kept_mass = 0.5;
+  /// Calls and peers' requests together.
   std::size_t requests_max = 256;
+  /// Messages, rows and outputs of peers' requests in service. Beyond it they are told `busy`.
+  std::uint64_t peer_bytes_max = 1ULL << 30U;
+  ExecuteRule execute = ExecuteRule::mesh;
+  std::set<EndpointId> execute_allow;
+  /// Profiles that peers may ask for.
+  std::vector<compute::Profile> profiles{compute::Profile::exact, compute::Profile::fast};
   /// Expert outputs of one forward: tokens x slots x width x 4 bytes. More is refused, not split.
   std::uint64_t forward_bytes_max = 2ULL << 30U;
   /// A blob that tenzro_iroh_fetchBlob gives in one reply; larger ones go over GET /blob.
@@ -89,9 +111,25 @@ struct Totals {
   std::uint64_t executions_failed = 0;
   std::uint64_t token_expert_pairs = 0;
   std::uint64_t replans = 0;
+  // Of forwards, successful or not.
+  std::uint64_t batches_local = 0;
+  std::uint64_t batches_iroh = 0;
+  std::uint64_t batches_http = 0;
+  std::uint64_t hedges = 0;
+  std::uint64_t failovers = 0;
+  std::uint64_t peer_failures = 0;
+  std::uint64_t peer_busy = 0;
+  std::uint64_t peer_requests_exec = 0;
+  std::uint64_t peer_requests_moe = 0;
+  std::uint64_t peer_requests_served = 0;
+  std::uint64_t peer_requests_failed = 0;
+  std::uint64_t peer_requests_cancelled = 0;
+  std::uint64_t peer_refused_busy = 0;
+  std::uint64_t peer_refused_forbidden = 0;
+  std::uint64_t peer_refused_malformed = 0;
 };
 
-class Mesh;
+class Presence;
 
 class Node {
  public:
@@ -140,11 +178,18 @@ class Node {
 
   [[nodiscard]] std::size_t requests_in_progress() const { return requests_.size(); }
 
+  [[nodiscard]] std::size_t peer_requests_in_progress() const { return peer_requests_.size(); }
+
+  /// True where this node holds a valid provider record of that endpoint.
+  [[nodiscard]] bool is_member(const EndpointId& endpoint) const;
+
   [[nodiscard]] std::size_t requests_max() const { return options_.requests_max; }
 
   [[nodiscard]] const Totals& totals() const { return totals_; }
 
   [[nodiscard]] const holder::Holder& holder() const { return holder_; }
+
+  [[nodiscard]] const ledger::Standings& standings() const { return standings_; }
 
   [[nodiscard]] std::uint32_t measured_tps(Instant now) const { return meter_.rate(now); }
 
@@ -184,9 +229,34 @@ class Node {
 
   /// Whose a job is: a core's, or a request's.
   enum class Core : std::uint8_t { holder, prepare };
-  using Owner = std::variant<Core, RequestId>;
+  using Owner = std::variant<Core, RequestId, PeerRequestId>;
 
-  class HeldFacts;
+  /// A peer's frame of tenzro/moe: being read (no exchange yet), worked on, or written.
+  struct FrameWait {
+    std::shared_ptr<rpc::Exchange> exchange;
+    std::unique_ptr<forward::Execution> execution;
+    bool has_failed = false;
+  };
+
+  struct PeerWait {
+    EndpointId from{};
+    Instant arrived;
+    std::uint64_t bytes = 0;  ///< counted in peer_bytes_
+    std::variant<std::unique_ptr<forward::Serving>, FrameWait> work;
+  };
+
+  /// Of the experts this node holds itself.
+  class HeldFacts final : public forward::Facts {
+   public:
+    explicit HeldFacts(const holder::Holder& holder) : holder_(holder) {}
+
+    [[nodiscard]] const work::ExpertFacts* find(const ExpertKey& key) const override {
+      return holder_.facts(key);
+    }
+
+   private:
+    const holder::Holder& holder_;
+  };
 
   // calls_query.cpp
   [[nodiscard]] Result<rpc::Answer> shard_map(Instant now, const rpc::ShardMapCall& call);
@@ -203,18 +273,24 @@ class Node {
   void start_route(RequestId request, rpc::RouteCall call, Outbox& out);
   void start_forward(Instant now, RequestId request, rpc::ForwardCall call, Outbox& out);
   void start_execute(Instant now, RequestId request, rpc::ExecuteCall call, Outbox& out);
+  /// The execution of a call that this node can run, not yet begun.
+  [[nodiscard]] Result<std::unique_ptr<forward::Execution>> make_execution(
+      Instant now, rpc::ExecuteCall call, const EndpointId* router);
   [[nodiscard]] Result<std::shared_ptr<const work::Gate>> gate_for(
       const rpc::RouteCall& call) const;
   [[nodiscard]] Result<std::uint32_t> choose_top_k(const rpc::RouteCall& call,
                                                    const routing::Router& router) const;
   [[nodiscard]] Status check_size(const rpc::RouteCall& call, std::uint32_t top_k,
                                   const work::Gate& gate) const;
-  void on_request_job(RequestId request, const work::JobResult& result, Outbox& out);
-  void on_forward_job(RequestId request, forward::Flight& flight, const work::JobResult& result);
+  void on_request_job(Instant now, RequestId request, JobId id, const work::JobResult& result,
+                      Outbox& out);
   void on_execute_job(RequestId request, forward::Execution& execution,
                       const work::JobResult& result);
   void take_forward(Instant now, RequestId request, forward::Action& action, Outbox& out);
   void advance_forward(RequestId request);
+  /// Lets go of what a forward has at peers; it will not finish.
+  void abandon_forward(Instant now, Waiting& waiting, Outbox& out);
+  void count(const forward::Tally& tally);
   void finish_route(RequestId request, const RouteWait& wait, const work::JobResult& result,
                     Outbox& out);
   void finish_forward(Instant now, RequestId request,
@@ -229,13 +305,13 @@ class Node {
   void begin_load(RequestId request, const LayerKey& layer, std::optional<ExpertIndex> expert,
                   holder::LoadSource source, Outbox& out);
   void on_request_store(RequestId request, const work::StoreResult& result, Outbox& out);
-  void take_holder(holder::Action& action, Outbox& out);
+  void take_holder(Instant now, holder::Action& action, Outbox& out);
   void take_prepare(prepare::Action& action, Outbox& out);
   void on_expert_changed(const holder::ExpertChanged& change);
   void on_expert_loaded(const holder::ExpertLoaded& loaded, Outbox& out);
   void on_gate_loaded(const holder::GateLoaded& loaded, Outbox& out);
   void on_unloaded(const holder::Unloaded& unloaded, Outbox& out);
-  void on_lease_answer(const holder::Action& action);
+  void on_lease_answer(Instant now, const holder::Action& action);
   void update_roles();
 
   // membership.cpp
@@ -244,6 +320,33 @@ class Node {
   /// Pages come in (model, layer) order; `models` are those with an expert or a gate here.
   [[nodiscard]] wire::ProviderRecord own_facts(std::vector<wire::Bytes>& pages,
                                                std::set<ModelId>& models) const;
+
+  // serving.cpp: requests of peers
+  void serve_exec(Instant now, work::PeerRequest request, Outbox& out);
+  void serve_frame(Instant now, work::PeerRequest request, Outbox& out);
+  [[nodiscard]] bool may_execute(const EndpointId& endpoint) const;
+  [[nodiscard]] std::optional<Error> why_busy(std::uint64_t bytes) const;
+  PeerWait& admit_peer(Instant now, const work::PeerRequest& request);
+  void on_peer_job(Instant now, PeerRequestId request, const work::JobResult& result, Outbox& out);
+  void on_exec_job(PeerWait& wait, const work::JobResult& result, forward::Outbox& actions);
+  void on_peer_lease_answer(PeerRequestId request, const holder::Action& action);
+  void advance_peer(PeerRequestId request);
+  void take_peer(Instant now, PeerRequestId request, forward::Action& action, Outbox& out);
+  void acquire_for_peer(PeerRequestId request, const forward::Acquire& acquire);
+  void finish_exec(PeerRequestId request, forward::ServingFinished& finished, Outbox& out);
+  void end_peer(PeerRequestId request);
+  void tick_peers(Instant now);
+  [[nodiscard]] std::optional<Instant> next_peer_deadline() const;
+
+  // frames.cpp: those of tenzro/moe
+  void on_frame_job(Instant now, PeerRequestId request, PeerWait& wait,
+                    const work::JobResult& result, Outbox& out);
+  void on_frame_read(Instant now, PeerRequestId request, PeerWait& wait,
+                     const work::FrameRead& read, Outbox& out);
+  void answer_frame(PeerRequestId request, Result<rpc::Answer> answer, Outbox& out);
+  void write_frame(PeerRequestId request, FrameWait& frame, Outbox& out);
+  void finish_frame(PeerRequestId request, const Result<forward::ExecutionOutcome>& outcome,
+                    Outbox& out);
 
   // node.cpp
   struct Dispatcher;
@@ -256,28 +359,49 @@ class Node {
     return holder::LeaseId{static_cast<std::uint64_t>(request)};
   }
 
+  /// Calls and peers' requests are numbered apart; their leases are told apart by the top bit.
+  static constexpr std::uint64_t kPeerLeaseBit = 1ULL << 63U;
+
+  [[nodiscard]] static holder::LeaseId lease_of(PeerRequestId request) {
+    return holder::LeaseId{static_cast<std::uint64_t>(request) | kPeerLeaseBit};
+  }
+
+  [[nodiscard]] static std::optional<PeerRequestId> peer_of(holder::LeaseId lease) {
+    const auto number = static_cast<std::uint64_t>(lease);
+    if ((number & kPeerLeaseBit) == 0) return std::nullopt;
+    return PeerRequestId{number & ~kPeerLeaseBit};
+  }
+
   Options options_;
   About about_;
   const catalog::Catalog& catalog_;
   Prng& prng_;
   work::JobIds ids_;
-  work::CallIds call_ids_;
   holder::Holder holder_;
   holder::Meter meter_;
   shards::View view_;
+  ledger::Standings standings_;
+  work::CallIds call_ids_;
+  HeldFacts facts_{holder_};
+  forward::Mesh mesh_;
   prepare::Jobs prepare_;
-  std::unique_ptr<Mesh> mesh_;
+  std::unique_ptr<Presence> presence_;  ///< null: not joined
   std::vector<std::string> quic_addresses_;
   /// When what this node says of itself is put together again; absent: nothing changed.
   std::optional<Instant> facts_due_;
   Instant facts_made_;
   std::map<RequestId, Waiting> requests_;  // ordered: iteration reaches the outbox
   std::map<JobId, Owner> owners_;
+  std::map<PeerCallId, RequestId> callers_;  ///< whose a call to a peer is
   // What the cores put out and settle() has not yet taken; empty between events.
   holder::Outbox holder_out_;
   prepare::Outbox prepare_out_;
   std::vector<std::pair<RequestId, forward::Action>> forward_out_;
+  std::vector<std::pair<PeerRequestId, forward::Action>> peer_out_;
   std::set<RequestId> touched_;
+  std::set<PeerRequestId> touched_peers_;
+  std::map<PeerRequestId, PeerWait> peer_requests_;
+  std::uint64_t peer_bytes_ = 0;
   Totals totals_;
   std::vector<std::uint64_t> forward_us_;  ///< ring of the latest forward times
   std::size_t forward_us_next_ = 0;

@@ -12,7 +12,7 @@
 ///
 /// rows_hash = SHA-256("tenzro/moe/rows", u32 rows, u32 d_model, each value as bf16 rounded to the
 /// nearest, ties to even, little-endian). Why bf16: re-execution elsewhere may be compared by it
-/// without keeping the rows.
+/// without keeping the rows. Bits below bf16 are bound for the values in the commitment alone.
 ///
 /// Rules
 ///  - Nonce and router are those of the request, so that a receipt cannot be shown again; blob,

@@ -1,4 +1,4 @@
-#include "mesh.hpp"
+#include "presence.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -84,8 +84,8 @@ std::optional<wire::ProviderRecord> decode(const membership::SharedBytes& sealed
 
 }  // namespace
 
-void Mesh::set_own(Instant now, wire::ProviderRecord facts, std::vector<wire::Bytes> pages,
-                   const std::set<ModelId>& models) {
+void Presence::set_own(Instant now, wire::ProviderRecord facts, std::vector<wire::Bytes> pages,
+                       const std::set<ModelId>& models) {
   if (!pages.empty()) {
     facts.manifest_root = gossip_.set_own_pages(std::move(pages));
   } else {
@@ -95,7 +95,7 @@ void Mesh::set_own(Instant now, wire::ProviderRecord facts, std::vector<wire::By
   for (const ModelId& model : models) want_model(now, model);
 }
 
-void Mesh::want_model(Instant now, const ModelId& model) {
+void Presence::want_model(Instant now, const ModelId& model) {
   if (models_.size() >= kModelsMax || !models_.insert(model).second) return;
   for (const auto& [address, peer] : gossip_.membership().peers()) {
     const auto record = record_of(address);
@@ -103,37 +103,37 @@ void Mesh::want_model(Instant now, const ModelId& model) {
   }
 }
 
-std::optional<wire::ProviderRecord> Mesh::record_of(const ProviderAddress& address) const {
+std::optional<wire::ProviderRecord> Presence::record_of(const ProviderAddress& address) const {
   const membership::Peer* peer = gossip_.membership().find(address);
   return peer == nullptr ? std::nullopt : decode(peer->sealed_record);
 }
 
-void Mesh::on_request(Instant now, const work::PeerRequest& request, Outbox& out) {
+void Presence::on_request(Instant now, const work::PeerRequest& request, Outbox& out) {
   gossip::Outbox actions;
   gossip_.on_request(now, request, actions);
   take(now, actions, out);
 }
 
-bool Mesh::on_reply(Instant now, PeerCallId call, const work::CallResult& result, Outbox& out) {
+bool Presence::on_reply(Instant now, PeerCallId call, const work::CallResult& result, Outbox& out) {
   gossip::Outbox actions;
   if (!gossip_.on_reply(now, call, result, actions)) return false;
   take(now, actions, out);
   return true;
 }
 
-void Mesh::on_tick(Instant now, Outbox& out) {
+void Presence::on_tick(Instant now, Outbox& out) {
   gossip::Outbox actions;
   gossip_.on_tick(now, actions);
   take(now, actions, out);
 }
 
-void Mesh::leave(Instant now, Outbox& out) {
+void Presence::leave(Instant now, Outbox& out) {
   gossip::Outbox actions;
   gossip_.leave(now, actions);
   take(now, actions, out);
 }
 
-void Mesh::take(Instant now, gossip::Outbox& actions, Outbox& out) {
+void Presence::take(Instant now, gossip::Outbox& actions, Outbox& out) {
   for (gossip::Action& action : actions) {
     if (const auto* record = std::get_if<membership::RecordChanged>(&action)) {
       on_record(now, *record);
@@ -159,12 +159,12 @@ void Mesh::take(Instant now, gossip::Outbox& actions, Outbox& out) {
   }
 }
 
-void Mesh::update_provider(const ProviderAddress& address) {
+void Presence::update_provider(const ProviderAddress& address) {
   const membership::Peer* peer = gossip_.membership().find(address);
   if (peer != nullptr && peer->facts != nullptr) view_.set_provider(to_provider(address, *peer));
 }
 
-void Mesh::on_record(Instant now, const membership::RecordChanged& change) {
+void Presence::on_record(Instant now, const membership::RecordChanged& change) {
   update_provider(change.address);
   const auto before = decode(change.previous);
   if (before) {
@@ -186,7 +186,8 @@ void Mesh::on_record(Instant now, const membership::RecordChanged& change) {
   apply_pages(change.address, *change.record);
 }
 
-void Mesh::wish(Instant now, const ProviderAddress& address, const wire::ProviderRecord& record) {
+void Presence::wish(Instant now, const ProviderAddress& address,
+                    const wire::ProviderRecord& record) {
   gossip::Manifests::Wish wish;
   if (record.manifest_root) wish.root = *record.manifest_root;
   for (const auto& [model, layers] : record.models) {
@@ -198,7 +199,7 @@ void Mesh::wish(Instant now, const ProviderAddress& address, const wire::Provide
   gossip_.want_pages(now, address, wish);
 }
 
-void Mesh::apply_pages(const ProviderAddress& address, const wire::ProviderRecord& record) {
+void Presence::apply_pages(const ProviderAddress& address, const wire::ProviderRecord& record) {
   std::size_t place = 0;
   for (const auto& [model, layers] : record.models) {
     for (const auto& [layer, experts] : layers) {

@@ -22,12 +22,12 @@
 
 namespace tenzro::node {
 
-class Mesh {
+class Presence {
  public:
   static constexpr std::size_t kModelsMax = 256;
 
-  Mesh(gossip::Options options, const crypto::Signing& signing, Prng& prng, work::CallIds& ids,
-       shards::View& view, Instant now, std::uint64_t wall_ms)
+  Presence(gossip::Options options, const crypto::Signing& signing, Prng& prng, work::CallIds& ids,
+           shards::View& view, Instant now, std::uint64_t wall_ms)
       : view_(view), gossip_(std::move(options), signing, prng, ids, now, wall_ms) {}
 
   /// What this node holds, with the pages of its blobs in (model, layer) order.

@@ -1,0 +1,92 @@
+#pragma once
+/// \file
+/// The way to one peer for one protocol: addresses tried in turn, calls that wait, and then the
+/// connection.
+///
+/// A link exists while it is being dialled or has a connection. Its whole dial has
+/// Options::handshake_timeout, shared out over the addresses. Names are resolved when their turn
+/// comes. Bounded: kAddressesMax addresses, kResolvedMax of one name.
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <asio/io_context.hpp>
+#include <asio/ip/udp.hpp>
+#include <asio/steady_timer.hpp>
+
+#include "tenzro/net/endpoint.hpp"
+
+#include "connection.hpp"
+#include "socket_address.hpp"
+
+namespace tenzro::net {
+
+/// Links are shared by the calls with the same key.
+struct LinkKey {
+  std::optional<EndpointId> id;
+  /// Only where no id is given: the addresses, joined.
+  std::string addresses;
+  wire::Protocol protocol = wire::Protocol::moe;
+  friend auto operator<=>(const LinkKey&, const LinkKey&) = default;
+
+  [[nodiscard]] static LinkKey of(const Target& target, wire::Protocol protocol);
+};
+
+class Link {
+ public:
+  static constexpr std::size_t kAddressesMax = 8;
+  static constexpr std::size_t kResolvedMax = 4;
+
+  struct WaitingCall {
+    PeerCallId call{};
+    std::vector<BufferRef> parts;
+  };
+
+  /// Asks for the next attempt. False where it cannot even be begun.
+  using Attempt = std::function<bool(const SocketAddress& to, Duration timeout)>;
+  using GaveUp = std::function<void(const Error&)>;
+
+  Link(asio::io_context& context, LinkKey key, const Target& target);
+
+  /// Begins; `attempt` and `gave_up` run from here, from try_next(), or from the loop.
+  void start(int family, Duration timeout, Attempt attempt, GaveUp gave_up);
+  /// The attempt failed.
+  void try_next(const Error& error);
+  void on_connected(Connection& connection);
+  /// Ends what is under way; neither function is called any more.
+  void stop();
+
+  [[nodiscard]] const LinkKey& key() const { return key_; }
+
+  [[nodiscard]] bool is_over() const { return !*is_alive_; }
+
+  [[nodiscard]] const Error& last_error() const { return last_error_; }
+
+  /// Whom the current attempt dials, or the connection in use.
+  Connection* connection = nullptr;
+  std::deque<WaitingCall> waiting;
+
+ private:
+  void step();
+  void resolve(const HostPort& where);
+  void add_candidate(const SocketAddress& address);
+
+  LinkKey key_;
+  std::deque<std::string> addresses_;
+  std::deque<SocketAddress> candidates_;
+  int family_ = 0;
+  Duration attempt_timeout_{};
+  Attempt attempt_;
+  GaveUp gave_up_;
+  Error last_error_;
+  bool is_resolving_ = false;
+  /// Handlers that come late find it false.
+  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
+  asio::ip::udp::resolver resolver_;
+  asio::steady_timer deadline_;
+};
+
+}  // namespace tenzro::net
