@@ -12,6 +12,7 @@ namespace tenzro::net::compat {
 #if NGTCP2_VERSION_NUM >= 0x010000
 
 using CloseReason = ngtcp2_ccerr;
+using IdChange = ngtcp2_connection_id_status_type;
 /// A timeout that never comes.
 inline constexpr ngtcp2_duration kKeepAliveOff = UINT64_MAX;
 
@@ -64,6 +65,7 @@ inline int shutdown_stream(ngtcp2_conn* connection, std::int64_t stream, std::ui
 #else
 
 using CloseReason = ngtcp2_connection_close_error;
+using IdChange = int;
 inline constexpr ngtcp2_duration kKeepAliveOff = 0;
 
 inline CloseReason close_with_application_code(std::uint64_t code) {
