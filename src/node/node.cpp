@@ -207,7 +207,7 @@ void Node::on_job_done(Instant now, JobId id, const work::JobResult& result, Out
   if (const auto* request = std::get_if<RequestId>(&owner.mapped())) {
     on_request_job(now, *request, id, result, out);
   } else if (const auto* peer = std::get_if<PeerRequestId>(&owner.mapped())) {
-    on_peer_job(now, *peer, result, out);
+    on_peer_job(now, *peer, id, result, out);
   } else if (std::get<Core>(owner.mapped()) == Core::holder) {
     holder_.on_job_done(id, result, holder_out_);
   } else {

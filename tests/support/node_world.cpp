@@ -92,6 +92,27 @@ void NodeWorld::cancel(RequestId request) {
   take(std::move(out));
 }
 
+PeerRequestId NodeWorld::begin_peer(wire::Protocol protocol, const EndpointId& from,
+                                    BufferRef bytes) {
+  const PeerRequestId request{++last_peer_request_};
+  node::Outbox out;
+  node_->on_peer_request(now_,
+                         {.id = request,
+                          .from = from,
+                          .address = "192.0.2.1:7",
+                          .protocol = protocol,
+                          .bytes = std::move(bytes)},
+                         out);
+  take(std::move(out));
+  return request;
+}
+
+void NodeWorld::cancel_peer(PeerRequestId request) {
+  node::Outbox out;
+  node_->on_peer_request_cancelled(now_, request, out);
+  take(std::move(out));
+}
+
 bool NodeWorld::work(std::size_t steps) {
   for (std::size_t i = 0; i < steps; ++i) {
     if (queue_.empty()) return false;

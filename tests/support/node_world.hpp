@@ -49,6 +49,10 @@ class NodeWorld {
 
   [[nodiscard]] std::map<BlobHash, BufferRef>& blobs() { return store_.blobs(); }
 
+  /// Gives a peer's request without working.
+  PeerRequestId begin_peer(wire::Protocol protocol, const EndpointId& from, BufferRef bytes);
+  void cancel_peer(PeerRequestId request);
+
   /// What the node wanted from its peers and nobody has taken yet.
   [[nodiscard]] std::vector<node::Action> take_peer_actions() {
     return std::exchange(peer_actions_, {});
@@ -70,6 +74,7 @@ class NodeWorld {
   std::unique_ptr<node::Node> node_;
   Instant now_{std::chrono::seconds(1)};
   std::uint64_t last_request_ = 0;
+  std::uint64_t last_peer_request_ = 0;
   std::vector<std::function<void()>> queue_;
   std::map<RequestId, Result<rpc::Answer>> answers_;
   MapStore store_;

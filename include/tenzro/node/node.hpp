@@ -180,6 +180,8 @@ class Node {
 
   [[nodiscard]] std::size_t peer_requests_in_progress() const { return peer_requests_.size(); }
 
+  /// Whether the rule lets that endpoint have experts executed here.
+  [[nodiscard]] bool may_execute(const EndpointId& endpoint) const;
   /// True where this node holds a valid provider record of that endpoint.
   [[nodiscard]] bool is_member(const EndpointId& endpoint) const;
 
@@ -233,6 +235,7 @@ class Node {
 
   /// A peer's frame of tenzro/moe: being read (no exchange yet), worked on, or written.
   struct FrameWait {
+    JobId job{};  ///< that reads or writes
     std::shared_ptr<rpc::Exchange> exchange;
     std::unique_ptr<forward::Execution> execution;
     bool has_failed = false;
@@ -324,10 +327,10 @@ class Node {
   // serving.cpp: requests of peers
   void serve_exec(Instant now, work::PeerRequest request, Outbox& out);
   void serve_frame(Instant now, work::PeerRequest request, Outbox& out);
-  [[nodiscard]] bool may_execute(const EndpointId& endpoint) const;
   [[nodiscard]] std::optional<Error> why_busy(std::uint64_t bytes) const;
   PeerWait& admit_peer(Instant now, const work::PeerRequest& request);
-  void on_peer_job(Instant now, PeerRequestId request, const work::JobResult& result, Outbox& out);
+  void on_peer_job(Instant now, PeerRequestId request, JobId id, const work::JobResult& result,
+                   Outbox& out);
   void on_exec_job(PeerWait& wait, const work::JobResult& result, forward::Outbox& actions);
   void on_peer_lease_answer(PeerRequestId request, const holder::Action& action);
   void advance_peer(PeerRequestId request);
@@ -339,8 +342,10 @@ class Node {
   [[nodiscard]] std::optional<Instant> next_peer_deadline() const;
 
   // frames.cpp: those of tenzro/moe
-  void on_frame_job(Instant now, PeerRequestId request, PeerWait& wait,
-                    const work::JobResult& result, Outbox& out);
+  void on_frame_job(Instant now, PeerRequestId request, JobId id, const work::JobResult& result,
+                    Outbox& out);
+  void on_frame_io(Instant now, PeerRequestId request, PeerWait& wait,
+                   const work::JobResult& result, Outbox& out);
   void on_frame_read(Instant now, PeerRequestId request, PeerWait& wait,
                      const work::FrameRead& read, Outbox& out);
   void answer_frame(PeerRequestId request, Result<rpc::Answer> answer, Outbox& out);
