@@ -86,8 +86,10 @@ void NodeShell::apply(node::Outbox actions) {
       run(std::move(*job));
     } else if (auto* operation = std::get_if<node::Store>(&action)) {
       workshop_.store.submit(operation->id, std::move(operation->op));
-    } else {
-      spdlog::warn("{}", std::get<node::Notice>(action).text);
+    } else if (const auto* sent = std::get_if<node::SendCall>(&action)) {
+      fail_call(sent->id);
+    } else if (const auto* notice = std::get_if<node::Notice>(&action)) {
+      spdlog::warn("{}", notice->text);
     }
   }
   rearm();
@@ -116,6 +118,16 @@ void NodeShell::run(node::Run run) {
         deliver(run_unless_stopped(*job, context, *stop));
       });
   if (!taken) deliver(fail(ErrorCode::busy, "", "busy: the compute queue is full"));
+}
+
+void NodeShell::fail_call(PeerCallId call) {
+  workshop_.loop.post([this, alive = alive_, call] {
+    if (!*alive) return;
+    node::Outbox out;
+    node_.on_peer_reply(workshop_.loop.now(), call,
+                        fail(ErrorCode::io, "", "cannot be reached: no QUIC endpoint here"), out);
+    apply(std::move(out));
+  });
 }
 
 void NodeShell::on_stored(JobId id, const work::StoreResult& result) {

@@ -51,6 +51,8 @@ class NodeShell {
  private:
   void apply(node::Outbox actions);
   void run(node::Run run);
+  /// This daemon has no QUIC endpoint: nobody can be called.
+  void fail_call(PeerCallId call);
   void rearm();
 
   Workshop workshop_;

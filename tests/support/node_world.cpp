@@ -1,6 +1,8 @@
 #include "support/node_world.hpp"
 
+#include <algorithm>
 #include <fstream>
+#include <utility>
 
 #include <sys/stat.h>
 
@@ -44,7 +46,7 @@ work::StoreResult stat_source(const work::StatSource& op) {
 NodeWorld::NodeWorld(Setup setup)
     : setup_(std::move(setup)),
       catalog_(builtin_catalog()),
-      key_(crypto::KeyPair::from_seed(crypto::Seed{1})) {
+      key_(crypto::KeyPair::from_seed(crypto::Seed{setup_.seed})) {
   auto backend = kernels::make_cpu_backend({});
   if (!backend) std::abort();
   backend_ = std::move(*backend);
@@ -89,8 +91,10 @@ void NodeWorld::take(node::Outbox actions) {
         node_->on_store_done(now_, store.id, result, out);
         take(std::move(out));
       });
+    } else if (const auto* notice = std::get_if<node::Notice>(&action)) {
+      notices_.push_back(notice->text);
     } else {
-      notices_.push_back(std::get<node::Notice>(action).text);
+      peer_actions_.push_back(std::move(action));
     }
   }
 }
@@ -127,7 +131,49 @@ work::StoreResult NodeWorld::run_store(const work::StoreOp& op) {
     return work::Removed{true};
   }
   if (const auto* source = std::get_if<work::ReadSource>(&op)) return read_source(*source);
-  return stat_source(std::get<work::StatSource>(op));
+  if (const auto* stat = std::get_if<work::StatSource>(&op)) return stat_source(*stat);
+  return run_partial(op);
+}
+
+work::StoreResult NodeWorld::run_partial(const work::StoreOp& op) {
+  if (const auto* open = std::get_if<work::OpenPartial>(&op)) {
+    if (blobs_.contains(open->hash)) {
+      ++leases_[open->hash];
+      return work::OpenedPartial{.is_complete = true};
+    }
+    partials_[open->hash].assign(open->size_bytes, '\0');
+    return work::OpenedPartial{};
+  }
+  if (const auto* write = std::get_if<work::WritePartial>(&op)) {
+    partials_.at(write->hash).replace(write->offset, write->bytes.size(), write->bytes.text());
+    return work::WrittenPartial{crypto::blake3(write->bytes.bytes())};
+  }
+  if (const auto* finish = std::get_if<work::FinishPartial>(&op)) {
+    const std::string& bytes = partials_.at(finish->hash);
+    if (crypto::blake3(bytes) != finish->hash) return work::FinishedPartial{false};
+    blobs_.insert_or_assign(finish->hash, BufferRef::copy_of(bytes));
+    partials_.erase(finish->hash);
+    ++leases_[finish->hash];
+    return work::FinishedPartial{true};
+  }
+  if (const auto* close = std::get_if<work::ClosePartial>(&op)) {
+    partials_.erase(close->hash);
+    return work::Saved{};
+  }
+  if (const auto* release = std::get_if<work::ReleaseBlob>(&op)) {
+    leases_[release->hash] -= release->leases;
+    const bool is_held = std::any_of(rows_.begin(), rows_.end(), [&](const auto& row) {
+      return row.second.hash == release->hash;
+    });
+    if (leases_[release->hash] == 0 && !release->is_kept && !is_held) blobs_.erase(release->hash);
+    return work::Removed{true};
+  }
+  const auto& range = std::get<work::ReadBlobRange>(op);
+  const auto it = blobs_.find(range.hash);
+  if (it == blobs_.end()) return fail(ErrorCode::not_found, "", "blob is not in the store");
+  if (range.offset + range.length > it->second.size())
+    return fail(ErrorCode::invalid_params, "range", "is not inside the blob");
+  return work::BlobRange{it->second.slice(range.offset, range.length), it->second.size()};
 }
 
 RequestId NodeWorld::begin(rpc::Call call) {
@@ -171,6 +217,29 @@ std::optional<Result<rpc::Answer>> NodeWorld::answer(RequestId request) {
   auto answer = answers_.extract(request);
   if (!answer) return std::nullopt;
   return std::move(answer.mapped());
+}
+
+bool NodeWorld::advance_to_deadline() {
+  const auto deadline = node_->next_deadline();
+  if (!deadline) return false;
+  advance(std::max(Duration(0), *deadline - now_));
+  return true;
+}
+
+void NodeWorld::deliver(work::PeerRequest request) {
+  node::Outbox out;
+  node_->on_peer_request(now_, std::move(request), out);
+  take(std::move(out));
+}
+
+void NodeWorld::deliver(PeerCallId call, const work::CallResult& result) {
+  node::Outbox out;
+  node_->on_peer_reply(now_, call, result, out);
+  take(std::move(out));
+}
+
+std::vector<node::Action> NodeWorld::take_peer_actions() {
+  return std::exchange(peer_actions_, {});
 }
 
 void NodeWorld::advance(Duration by) {

@@ -21,6 +21,8 @@ class NodeWorld {
     node::Options options;
     /// Called before each store operation; an error is the operation's result.
     std::function<Status(const work::StoreOp&)> store_fault;
+    /// Whose key it is.
+    std::uint8_t seed = 1;
   };
 
   NodeWorld() : NodeWorld(Setup{}) {}
@@ -37,6 +39,15 @@ class NodeWorld {
   void settle();
   [[nodiscard]] std::optional<Result<rpc::Answer>> answer(RequestId request);
   void advance(Duration by);
+  /// To the node's next deadline; false where it has none.
+  bool advance_to_deadline();
+  void deliver(work::PeerRequest request);
+  void deliver(PeerCallId call, const work::CallResult& result);
+  /// Calls, cancellations, replies and refusals for peers since the last time, in order.
+  [[nodiscard]] std::vector<node::Action> take_peer_actions();
+
+  [[nodiscard]] EndpointId endpoint_id() const { return key_.public_key(); }
+
   /// A new node over the same store, as after a restart.
   void restart();
 
@@ -46,12 +57,15 @@ class NodeWorld {
 
   [[nodiscard]] std::map<BlobHash, BufferRef>& blobs() { return blobs_; }
 
+  [[nodiscard]] std::uint32_t leases(const BlobHash& hash) { return leases_[hash]; }
+
   [[nodiscard]] std::size_t jobs_run() const { return jobs_run_; }
 
  private:
   void take(node::Outbox actions);
   void make_node();
   work::StoreResult run_store(const work::StoreOp& op);
+  work::StoreResult run_partial(const work::StoreOp& op);
 
   Setup setup_;
   catalog::Catalog catalog_;
@@ -66,6 +80,9 @@ class NodeWorld {
   std::map<RequestId, Result<rpc::Answer>> answers_;
   std::map<BlobHash, BufferRef> blobs_;
   std::map<std::pair<LayerKey, std::optional<ExpertIndex>>, work::HoldingRow> rows_;
+  std::map<BlobHash, std::string> partials_;
+  std::map<BlobHash, std::uint32_t> leases_;
+  std::vector<node::Action> peer_actions_;
   std::vector<std::string> notices_;
   std::size_t jobs_run_ = 0;
 };
