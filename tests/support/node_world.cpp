@@ -20,7 +20,7 @@ catalog::Catalog builtin_catalog() {
 NodeWorld::NodeWorld(Setup setup)
     : setup_(std::move(setup)),
       catalog_(builtin_catalog()),
-      key_(crypto::KeyPair::from_seed(crypto::Seed{1})) {
+      key_(crypto::KeyPair::from_seed(crypto::Seed{setup_.seed})) {
   auto backend = kernels::make_cpu_backend({});
   if (!backend) std::abort();
   backend_ = std::move(*backend);
@@ -140,6 +140,29 @@ std::optional<Result<rpc::Answer>> NodeWorld::answer(RequestId request) {
   auto answer = answers_.extract(request);
   if (!answer) return std::nullopt;
   return std::move(answer.mapped());
+}
+
+bool NodeWorld::advance_to_deadline() {
+  const auto deadline = node_->next_deadline();
+  if (!deadline) return false;
+  advance(std::max(Duration(0), *deadline - now_));
+  return true;
+}
+
+void NodeWorld::deliver(work::PeerRequest request) {
+  node::Outbox out;
+  node_->on_peer_request(now_, std::move(request), out);
+  take(std::move(out));
+}
+
+void NodeWorld::deliver(PeerCallId call, const work::CallResult& result) {
+  node::Outbox out;
+  node_->on_peer_reply(now_, call, result, out);
+  take(std::move(out));
+}
+
+std::vector<node::Action> NodeWorld::take_peer_actions() {
+  return std::exchange(peer_actions_, {});
 }
 
 void NodeWorld::advance(Duration by) {

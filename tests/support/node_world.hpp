@@ -24,6 +24,8 @@ class NodeWorld {
     node::Options options;
     /// Called before each store operation; an error is the operation's result.
     std::function<Status(const work::StoreOp&)> store_fault;
+    /// Whose key it is.
+    std::uint8_t seed = 1;
   };
 
   NodeWorld() : NodeWorld(Setup{}) {}
@@ -40,6 +42,15 @@ class NodeWorld {
   void settle();
   [[nodiscard]] std::optional<Result<rpc::Answer>> answer(RequestId request);
   void advance(Duration by);
+  /// To the node's next deadline; false where it has none.
+  bool advance_to_deadline();
+  void deliver(work::PeerRequest request);
+  void deliver(PeerCallId call, const work::CallResult& result);
+  /// Calls, cancellations, replies and refusals for peers since the last time, in order.
+  [[nodiscard]] std::vector<node::Action> take_peer_actions();
+
+  [[nodiscard]] EndpointId endpoint_id() const { return key_.public_key(); }
+
   /// A new node over the same store, as after a restart.
   void restart();
 
@@ -57,6 +68,8 @@ class NodeWorld {
   [[nodiscard]] std::vector<node::Action> take_peer_actions() {
     return std::exchange(peer_actions_, {});
   }
+
+  [[nodiscard]] std::uint32_t leases(const BlobHash& hash) { return store_.leases(hash); }
 
   [[nodiscard]] std::size_t jobs_run() const { return jobs_run_; }
 
