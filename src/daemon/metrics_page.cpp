@@ -44,6 +44,30 @@ class Page {
   std::vector<MetricFamily> families_;
 };
 
+void add_peer_requests(Page& page, const node::Node& node) {
+  const node::Totals& totals = node.totals();
+  constexpr const char* kIn = "Requests of peers, by protocol";
+  page.counter("tenzro_peer_requests_total", kIn, totals.peer_requests_exec,
+               {{"protocol", "exec"}});
+  page.counter("tenzro_peer_requests_total", kIn, totals.peer_requests_moe, {{"protocol", "moe"}});
+  constexpr const char* kEnds = "Requests of peers that were admitted, by how they ended";
+  page.counter("tenzro_peer_replies_total", kEnds, totals.peer_requests_served,
+               {{"outcome", "served"}});
+  page.counter("tenzro_peer_replies_total", kEnds, totals.peer_requests_failed,
+               {{"outcome", "failed"}});
+  page.counter("tenzro_peer_replies_total", kEnds, totals.peer_requests_cancelled,
+               {{"outcome", "cancelled"}});
+  constexpr const char* kRefused = "Requests of peers refused before any work";
+  page.counter("tenzro_peer_refusals_total", kRefused, totals.peer_refused_busy,
+               {{"reason", "busy"}});
+  page.counter("tenzro_peer_refusals_total", kRefused, totals.peer_refused_forbidden,
+               {{"reason", "forbidden"}});
+  page.counter("tenzro_peer_refusals_total", kRefused, totals.peer_refused_malformed,
+               {{"reason", "malformed"}});
+  page.gauge("tenzro_peer_requests_in_progress", "Requests of peers in progress",
+             node.peer_requests_in_progress());
+}
+
 void add_node(Page& page, const node::Node& node, Instant now) {
   const node::Totals& totals = node.totals();
   const holder::Counters& held = node.holder().counters();
@@ -72,6 +96,7 @@ void add_node(Page& page, const node::Node& node, Instant now) {
                totals.executions_failed);
   page.counter("tenzro_token_expert_pairs_total", "(token, expert) pairs computed here",
                totals.token_expert_pairs);
+  add_peer_requests(page, node);
   page.gauge("tenzro_requests_in_progress", "Calls in progress", node.requests_in_progress());
   page.gauge("tenzro_requests_max", "Calls in progress beyond which the node is busy",
              node.requests_max());

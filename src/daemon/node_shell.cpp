@@ -37,7 +37,8 @@ work::JobResult run_unless_stopped(const work::Job& job, const work::JobContext&
   const Error stopped{ErrorCode::cancelled, "", "the request is over"};
   if (stop) return fail(stopped);
   StoppableExecutor executor(context.executor, stop);
-  work::JobResult result = node::run_job(job, {context.backend, executor, context.identity});
+  work::JobResult result =
+      node::run_job(job, {context.backend, executor, context.identity, context.base64});
   if (stop) return fail(stopped);
   return result;
 }
@@ -125,10 +126,12 @@ struct NodeShell::Effects {
   }
 
   void operator()(node::SendReply& reply) const {
+    shell.end_peer_work(reply.id);
     if (shell.endpoint_ != nullptr) shell.endpoint_->reply(reply.id, std::move(reply.reply));
   }
 
   void operator()(node::RefuseRequest& refusal) const {
+    shell.end_peer_work(refusal.id);
     if (shell.endpoint_ != nullptr) shell.endpoint_->refuse(refusal.id);
   }
 };
@@ -158,7 +161,13 @@ void NodeShell::on_reply(PeerCallId call, Result<net::Reply> reply) {
   apply(std::move(out));
 }
 
+void NodeShell::end_peer_work(PeerRequestId request) {
+  const auto stop = peer_stops_.extract(request);
+  if (stop) *stop.mapped() = true;
+}
+
 void NodeShell::on_request(net::Request request) {
+  peer_stops_.emplace(request.id, std::make_shared<std::atomic<bool>>(false));
   node::Outbox out;
   node_.on_peer_request(workshop_.loop.now(),
                         {.id = request.id,
@@ -171,6 +180,7 @@ void NodeShell::on_request(net::Request request) {
 }
 
 void NodeShell::on_request_cancelled(PeerRequestId request) {
+  end_peer_work(request);
   node::Outbox out;
   node_.on_peer_request_cancelled(workshop_.loop.now(), request, out);
   apply(std::move(out));
@@ -196,6 +206,10 @@ void NodeShell::run(node::Run run) {
   StopFlag stop;
   if (run.request) {
     if (const auto call = calls_.find(*run.request); call != calls_.end()) stop = call->second.stop;
+  }
+  if (run.peer_request) {
+    const auto peer = peer_stops_.find(*run.peer_request);
+    if (peer != peer_stops_.end()) stop = peer->second;
   }
   if (stop == nullptr) stop = std::make_shared<std::atomic<bool>>(false);
   auto job = std::make_shared<const work::Job>(std::move(run.job));

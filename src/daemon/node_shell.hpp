@@ -70,6 +70,8 @@ class NodeShell final : public net::Handler {
   void apply(node::Outbox actions);
   void run(node::Run run);
   void fail_call(PeerCallId call, Error error);
+  /// Jobs for that request are worth nothing any more.
+  void end_peer_work(PeerRequestId request);
   void rearm();
 
   Workshop workshop_;
@@ -81,6 +83,8 @@ class NodeShell final : public net::Handler {
   };
 
   std::map<RequestId, Call> calls_;
+  /// Of peers' requests that have no reply yet; as many as the endpoint lets in.
+  std::map<PeerRequestId, StopFlag> peer_stops_;
   net::Endpoint* endpoint_ = nullptr;
   std::function<void()> on_ready_;
   std::function<void()> on_left_;

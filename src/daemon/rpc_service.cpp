@@ -1,6 +1,11 @@
 #include "rpc_service.hpp"
 
+#include <chrono>
+
 #include <spdlog/spdlog.h>
+
+#include "tenzro/base/bytes.hpp"
+#include "tenzro/crypto/http_signature.hpp"
 
 namespace tenzro::daemon {
 namespace {
@@ -23,6 +28,25 @@ bool is_large(const rpc::Answer& answer) {
   return std::holds_alternative<rpc::ListProvidersAnswer>(answer);
 }
 
+/// Parses a body; a good signature of an admitted node gives the execute scope. `now` in seconds
+/// since 1970.
+rpc::Exchange parse_body(const BufferRef& body, rpc::ParseOptions options,
+                         const std::optional<http::NodeSignature>& signature, std::int64_t now) {
+  if (signature) {
+    const crypto::HttpRequest request{"POST", signature->path, body.bytes()};
+    options.scopes.execute =
+        crypto::verify_http({signature->node, signature->time, signature->signature}, request, now)
+            .has_value();
+  }
+  return rpc::Exchange::parse(body, options);
+}
+
+std::int64_t unix_seconds() {
+  using std::chrono::system_clock;
+  return std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch())
+      .count();
+}
+
 }  // namespace
 
 RpcService::RpcService(const Options& options, const Workshop& workshop, NodeShell& shell)
@@ -38,21 +62,32 @@ void RpcService::on_body(http::RequestRef ref, BufferRef body, const http::Calle
       .read = caller.scopes.read, .execute = caller.scopes.execute, .admin = caller.scopes.admin};
   const bool is_stranger = caller.token_name.empty() && !caller.is_loopback;
   if (is_stranger && !options_.executes_for_anyone) parse.scopes.execute = false;
+  std::optional<http::NodeSignature> signature;
+  if (!parse.scopes.execute) signature = signature_to_check(caller);
+  const std::int64_t now = unix_seconds();
   if (body.size() <= kInlineBytesMax) {
-    begin(ref, rpc::Exchange::parse(body, parse), false);
+    begin(ref, parse_body(body, parse, signature, now), false);
     return;
   }
   conversations_[ref].is_large = true;  // so that a client that leaves meanwhile is noticed
   const bool taken = workshop_.pool.submit(
       exec::Priority::short_job,
-      [this, alive = alive_, ref, parse, body = std::move(body)]() mutable {
-        auto exchange = std::make_shared<rpc::Exchange>(rpc::Exchange::parse(body, parse));
+      [this, alive = alive_, ref, parse, signature, now, body = std::move(body)]() mutable {
+        auto exchange = std::make_shared<rpc::Exchange>(parse_body(body, parse, signature, now));
         body = {};
         workshop_.loop.post([this, alive, ref, exchange] {
           if (*alive && conversations_.contains(ref)) begin(ref, std::move(*exchange), true);
         });
       });
   if (!taken) refuse_busy(ref);
+}
+
+std::optional<http::NodeSignature> RpcService::signature_to_check(
+    const http::Caller& caller) const {
+  if (!caller.node) return std::nullopt;
+  const auto endpoint = hash_from_hex(caller.node->node);
+  if (!endpoint || !shell_.node().may_execute(*endpoint)) return std::nullopt;
+  return caller.node;
 }
 
 void RpcService::begin(http::RequestRef ref, rpc::Exchange exchange, bool is_large) {

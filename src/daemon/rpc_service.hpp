@@ -47,6 +47,9 @@ class RpcService {
     bool is_starting = false;
   };
 
+  /// The signature to check before a caller may execute: of an endpoint that the rule admits.
+  [[nodiscard]] std::optional<http::NodeSignature> signature_to_check(
+      const http::Caller& caller) const;
   void begin(http::RequestRef ref, rpc::Exchange exchange, bool is_large);
   void ask(http::RequestRef ref, std::size_t index, rpc::Call call);
   void finish(http::RequestRef ref);

@@ -88,6 +88,13 @@ std::set<EndpointId> endpoint_ids(const std::vector<std::string>& texts) {
   return ids;
 }
 
+node::ExecuteRule execute_rule(std::string_view name) {
+  if (name == "open") return node::ExecuteRule::open;
+  if (name == "allowlist") return node::ExecuteRule::allowlist;
+  if (name == "token") return node::ExecuteRule::token;
+  return node::ExecuteRule::mesh;
+}
+
 node::Options node_options(const config::Config& config) {
   node::Options options;
   if (config.holder.memory_budget) {
@@ -112,6 +119,10 @@ node::Options node_options(const config::Config& config) {
   if (config.forward.carrier == "q8") options.carrier = rpc::CarrierChoice::q8;
   options.min_kept_mass = config.forward.min_kept_mass;
   options.requests_max = config.holder.queue_max;
+  options.execute = execute_rule(config.holder.execute);
+  for (const std::string& id : config.gossip.allow) {
+    if (const auto endpoint = hash_from_hex(id)) options.execute_allow.insert(*endpoint);
+  }
   for (const std::string& name : config.node.roles) {
     if (const auto role = shards::role_from_name(name)) options.roles.insert(*role);
   }
@@ -260,7 +271,8 @@ Started<void> Service::open_node() {
   if (!catalog) return refuse(ExitCode::failed, catalog.error());
   catalog_ = std::move(*catalog);
   node_ = std::make_unique<node::Node>(node_options(settings_.config), about(), *catalog_, prng_);
-  const Workshop workshop{loop_, *pool_, *store_, {*compute_->backend, *pool_, *key_}};
+  const Workshop workshop{
+      loop_, *pool_, *store_, {*compute_->backend, *pool_, *key_, compute_->base64}};
   shell_ = std::make_unique<NodeShell>(workshop, *node_);
   rpc_ = std::make_unique<RpcService>(
       RpcService::Options{.batch_max = settings_.config.rpc.max_batch,

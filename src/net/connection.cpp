@@ -126,7 +126,7 @@ ngtcp2_path Connection::path() const {
 
 Duration Connection::rtt() const {
   return std::chrono::duration_cast<Duration>(
-      std::chrono::nanoseconds(compat::smoothed_rtt(quic_)));
+      std::chrono::nanoseconds(compat::path_state(quic_).smoothed_rtt));
 }
 
 ngtcp2_tstamp Connection::expiry() const {

@@ -178,6 +178,8 @@ class Connection {
   void update_keep_alive();
   void credit(std::size_t bytes);
   void release(Stream& stream);
+  [[nodiscard]] std::size_t burst() const;
+  [[nodiscard]] bool pace(std::size_t sent, ngtcp2_tstamp now);
   [[nodiscard]] std::size_t write_packet(std::span<std::uint8_t> into, ngtcp2_path_storage& path,
                                          ngtcp2_pkt_info& info, ngtcp2_tstamp now);
 
@@ -200,6 +202,7 @@ class Connection {
   MtuGuard mtu_;
   std::size_t unacknowledged_ = 0;  ///< stream bytes
   std::size_t withheld_ = 0;        ///< arrived, not yet credited
+  std::size_t unpaced_ = 0;         ///< sent since pacing last set a pause
   int strikes_ = 0;
   bool is_connected_ = false;
   bool is_dead_ = false;

@@ -97,7 +97,7 @@ int ConnectionCallbacks::remove_connection_id(ngtcp2_conn*, const ngtcp2_cid* id
   return 0;
 }
 
-int ConnectionCallbacks::peer_connection_id(ngtcp2_conn*, int change, std::uint64_t,
+int ConnectionCallbacks::peer_connection_id(ngtcp2_conn*, compat::IdChange change, std::uint64_t,
                                             const ngtcp2_cid*, const std::uint8_t* token,
                                             void* user) {
   if (token == nullptr) return 0;

@@ -19,7 +19,7 @@ struct ConnectionCallbacks {
   static int new_connection_id(ngtcp2_conn* quic, ngtcp2_cid* id, std::uint8_t* token,
                                std::size_t size, void* user);
   static int remove_connection_id(ngtcp2_conn* quic, const ngtcp2_cid* id, void* user);
-  static int peer_connection_id(ngtcp2_conn* quic, int change, std::uint64_t sequence,
+  static int peer_connection_id(ngtcp2_conn* quic, compat::IdChange change, std::uint64_t sequence,
                                 const ngtcp2_cid* id, const std::uint8_t* token, void* user);
   static int more_streams(ngtcp2_conn* quic, std::uint64_t max_streams, void* user);
   static int stream_open(ngtcp2_conn* quic, std::int64_t id, void* user);

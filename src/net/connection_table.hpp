@@ -29,6 +29,9 @@ class ConnectionTable {
   [[nodiscard]] Connection* find_reset(std::span<const std::uint8_t> datagram) const;
 
   void mark_dirty(Connection& connection);
+
+  [[nodiscard]] bool has_dirty() const { return !dirty_.empty(); }
+
   /// The marked ones; marks are gone afterwards.
   [[nodiscard]] std::vector<Connection*> take_dirty();
 

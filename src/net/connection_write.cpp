@@ -4,6 +4,33 @@
 #include "connection.hpp"
 
 namespace tenzro::net {
+namespace {
+
+/// Pauses shorter than this cost more than they smooth out: what the path carries in that time may
+/// leave at once.
+constexpr std::uint64_t kPauseMin = NGTCP2_MILLISECONDS;
+/// Of one turn, so that what arrives meanwhile is read.
+constexpr std::size_t kBurstBytesMax = 512 << 10;
+
+}  // namespace
+
+std::size_t Connection::burst() const {
+  const compat::PathState state = compat::path_state(quic_);
+  const std::uint64_t rtt = std::max<std::uint64_t>(state.smoothed_rtt, NGTCP2_MICROSECONDS);
+  // A window is at most some megabytes: no overflow.
+  const std::uint64_t carried = state.congestion_window * kPauseMin / rtt;
+  return std::max(ngtcp2_conn_get_send_quantum(quic_),
+                  static_cast<std::size_t>(std::min<std::uint64_t>(carried, kBurstBytesMax)));
+}
+
+/// Whether there is a pause now, which the connection's expiry ends.
+bool Connection::pace(std::size_t sent, ngtcp2_tstamp now) {
+  unpaced_ += sent;
+  if (unpaced_ < burst()) return false;
+  ngtcp2_conn_update_pkt_tx_time(quic_, now);
+  unpaced_ = 0;
+  return true;
+}
 
 void Connection::write(ngtcp2_tstamp now) {
   if (is_dead_) return;
@@ -12,8 +39,9 @@ void Connection::write(ngtcp2_tstamp now) {
   ngtcp2_path_storage_zero(&where);
   ngtcp2_pkt_info info{};
   const std::size_t packet_max = mtu_.limit(ngtcp2_conn_get_max_tx_udp_payload_size(quic_));
-  const std::size_t quantum = std::max(ngtcp2_conn_get_send_quantum(quic_), packet_max);
-  for (std::size_t sent = 0; sent < quantum && !context_.socket.is_blocked();) {
+  const std::size_t budget = burst();
+  std::size_t sent = 0;
+  while (sent < budget && !context_.socket.is_blocked()) {
     const std::size_t size = write_packet(batch.room(packet_max), where, info, now);
     if (is_dead_ || size == 0) break;
     batch.add(size, where.path.remote, static_cast<std::uint8_t>(info.ecn));
@@ -22,7 +50,8 @@ void Connection::write(ngtcp2_tstamp now) {
   }
   batch.flush();
   if (is_dead_) return;
-  ngtcp2_conn_update_pkt_tx_time(quic_, now);
+  const bool is_paused = pace(sent, now);
+  if (sent >= budget && !is_paused) owner_.on_dirty(*this);
   apply_shutdowns();
 }
 

@@ -121,7 +121,7 @@ void EndpointState::turn() {
     if (events_.empty()) break;
   }
   is_in_turn_ = false;
-  if (!events_.empty()) schedule_turn();
+  if (!events_.empty() || (table_.has_dirty() && !socket_.is_blocked())) schedule_turn();
   table_.sweep();
   retired_.clear();
   arm_timer();

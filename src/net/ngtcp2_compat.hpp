@@ -9,9 +9,15 @@
 
 namespace tenzro::net::compat {
 
+struct PathState {
+  ngtcp2_duration smoothed_rtt = 0;
+  std::uint64_t congestion_window = 0;
+};
+
 #if NGTCP2_VERSION_NUM >= 0x010000
 
 using CloseReason = ngtcp2_ccerr;
+using IdChange = ngtcp2_connection_id_status_type;
 /// A timeout that never comes.
 inline constexpr ngtcp2_duration kKeepAliveOff = UINT64_MAX;
 
@@ -51,10 +57,10 @@ inline std::size_t token_size_of(const ngtcp2_pkt_hd& header) {
   return header.tokenlen;
 }
 
-inline ngtcp2_duration smoothed_rtt(ngtcp2_conn* connection) {
+inline PathState path_state(ngtcp2_conn* connection) {
   ngtcp2_conn_info info;
   ngtcp2_conn_get_conn_info(connection, &info);
-  return info.smoothed_rtt;
+  return {info.smoothed_rtt, info.cwnd};
 }
 
 inline int shutdown_stream(ngtcp2_conn* connection, std::int64_t stream, std::uint64_t code) {
@@ -64,6 +70,7 @@ inline int shutdown_stream(ngtcp2_conn* connection, std::int64_t stream, std::ui
 #else
 
 using CloseReason = ngtcp2_connection_close_error;
+using IdChange = int;
 inline constexpr ngtcp2_duration kKeepAliveOff = 0;
 
 inline CloseReason close_with_application_code(std::uint64_t code) {
@@ -99,10 +106,10 @@ inline std::size_t token_size_of(const ngtcp2_pkt_hd& header) {
   return header.token.len;
 }
 
-inline ngtcp2_duration smoothed_rtt(ngtcp2_conn* connection) {
+inline PathState path_state(ngtcp2_conn* connection) {
   ngtcp2_conn_stat stat;
   ngtcp2_conn_get_conn_stat(connection, &stat);
-  return stat.smoothed_rtt;
+  return {stat.smoothed_rtt, stat.cwnd};
 }
 
 inline int shutdown_stream(ngtcp2_conn* connection, std::int64_t stream, std::uint64_t code) {

@@ -19,7 +19,7 @@ Error load_error(bool is_expert, const Error& error) {
 void Node::start_load(RequestId request, LayerKey layer, std::optional<ExpertIndex> expert,
                       bool has_inline, BufferRef blob, std::optional<std::string> uri,
                       Outbox& out) {
-  std::optional<BlobHash> hash;
+  BlobSearch search;
   if (uri) {
     const auto parsed = wire::parse_blob_uri(*uri);
     if (!parsed) {
@@ -27,16 +27,18 @@ void Node::start_load(RequestId request, LayerKey layer, std::optional<ExpertInd
             fail(ErrorCode::invalid_params, "", "invalid uri: " + parsed.error().message()), out);
       return;
     }
-    hash = parsed->hash;
+    search = {.hash = parsed->hash, .hint = parsed->hint, .is_gate = !expert};
+    if (expert) search.expert = {layer.model, layer.layer, *expert};
   }
   if (has_inline) {
+    std::optional<BlobHash> hash;
+    if (uri) hash = search.hash;
     begin_load(request, layer, expert, {std::move(blob), std::move(uri), hash, true}, out);
     return;
   }
-  requests_.at(request) = UriLoad{std::move(layer), expert, *uri, *hash};
-  const JobId id = ids_.next();
-  owners_.emplace(id, request);
-  out.emplace_back(Store{id, work::ReadBlob{*hash}});
+  const BlobHash hash = search.hash;
+  requests_.at(request) = UriLoad{std::move(layer), expert, *uri, std::move(search)};
+  read_blob(request, hash, 0, out);
 }
 
 void Node::begin_load(RequestId request, const LayerKey& layer, std::optional<ExpertIndex> expert,
@@ -48,27 +50,40 @@ void Node::begin_load(RequestId request, const LayerKey& layer, std::optional<Ex
   if (!status) reply(request, fail(load_error(expert.has_value(), status.error())), out);
 }
 
-void Node::on_request_store(RequestId request, const work::StoreResult& result, Outbox& out) {
+void Node::on_request_store(Instant now, RequestId request, const work::StoreResult& result,
+                            Outbox& out) {
   const auto it = requests_.find(request);
   if (it == requests_.end()) return;
-  if (!result) {
-    const bool is_fetch = !std::holds_alternative<PublishWait>(it->second);
-    const std::string prefix = is_fetch ? "blob fetch: " : "blob publish: ";
-    if (result.error().code == ErrorCode::invalid_params)
-      return reply(request, fail(result.error()), out);
-    reply(request, fail(ErrorCode::infrastructure, "", prefix + result.error().message()), out);
-    return;
-  }
+  if (!result) return on_request_store_failed(now, request, result.error(), out);
   if (std::holds_alternative<PublishWait>(it->second)) {
     const auto& published = std::get<work::Published>(*result);
     reply(request, rpc::PublishBlobAnswer{published.hash, published.size_bytes}, out);
   } else if (std::holds_alternative<FetchWait>(it->second)) {
+    // Whoever fetches by name wants it here from now on.
+    if (const auto hash = fetched_for_.find(request); hash != fetched_for_.end())
+      fetched_.at(hash->second).is_kept = true;
     reply(request, rpc::FetchBlobAnswer{std::get<work::ReadBytes>(*result).bytes}, out);
   } else if (auto* load = std::get_if<UriLoad>(&it->second)) {
     const UriLoad wait = std::move(*load);
     begin_load(request, wait.layer, wait.expert,
-               {std::get<work::ReadBytes>(*result).bytes, wait.uri, wait.hash, false}, out);
+               {std::get<work::ReadBytes>(*result).bytes, wait.uri, wait.search.hash, false}, out);
   }
+}
+
+void Node::on_request_store_failed(Instant now, RequestId request, const Error& error,
+                                   Outbox& out) {
+  const Waiting& waiting = requests_.at(request);
+  if (std::holds_alternative<PublishWait>(waiting)) {
+    const std::string text = "blob publish: " + error.message();
+    if (error.code == ErrorCode::invalid_params) return reply(request, fail(error), out);
+    return reply(request, fail(ErrorCode::infrastructure, "", text), out);
+  }
+  const auto* load = std::get_if<UriLoad>(&waiting);
+  const BlobSearch& search = load != nullptr ? load->search : std::get<FetchWait>(waiting).search;
+  if (error.code == ErrorCode::invalid_params) return reply(request, fail(error), out);
+  if (error.code == ErrorCode::not_found && !search.was_fetched)
+    return start_fetch(now, request, out);
+  refuse_fetch(request, error, out);
 }
 
 void Node::on_expert_changed(const holder::ExpertChanged& change) {

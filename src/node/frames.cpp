@@ -42,39 +42,45 @@ void Node::serve_frame(Instant now, work::PeerRequest request, Outbox& out) {
     return;
   }
   PeerWait& wait = admit_peer(now, request);
-  wait.work = FrameWait{};
   const JobId id = ids_.next();
+  wait.work = FrameWait{.job = id};
   owners_.emplace(id, request.id);
   out.emplace_back(Run{id, work::ReadFrame{std::move(request.bytes), may_execute(request.from)},
                        std::nullopt, request.id});
 }
 
-void Node::on_frame_job(Instant now, PeerRequestId request, PeerWait& wait,
-                        const work::JobResult& result, Outbox& out) {
+void Node::on_frame_job(Instant now, PeerRequestId request, JobId id, const work::JobResult& result,
+                        Outbox& out) {
+  PeerWait& wait = peer_requests_.at(request);
   auto& frame = std::get<FrameWait>(wait.work);
-  if (frame.execution != nullptr) {
-    forward::Outbox actions;
-    if (!result) {
-      frame.execution->on_failed(result.error(), actions);
-    } else if (const auto* experts = std::get_if<work::ExpertsResult>(&*result)) {
-      frame.execution->on_experts_done(*experts, actions);
-    } else if (const auto* receipt = std::get_if<work::SignedReceipt>(&*result)) {
-      frame.execution->on_signed(*receipt, actions);
-    }
-    for (forward::Action& action : actions) peer_out_.emplace_back(request, std::move(action));
-  } else if (!result) {
-    // No frame at all, or nothing could be worked on: there is nobody to answer by name.
+  if (frame.job == id) return on_frame_io(now, request, wait, result, out);
+  if (frame.execution == nullptr) return;  // of an execution that ended before it
+  forward::Outbox actions;
+  if (!result) {
+    frame.execution->on_failed(result.error(), actions);
+  } else if (const auto* experts = std::get_if<work::ExpertsResult>(&*result)) {
+    frame.execution->on_experts_done(*experts, actions);
+  } else if (const auto* receipt = std::get_if<work::SignedReceipt>(&*result)) {
+    frame.execution->on_signed(*receipt, actions);
+  }
+  for (forward::Action& action : actions) peer_out_.emplace_back(request, std::move(action));
+}
+
+void Node::on_frame_io(Instant now, PeerRequestId request, PeerWait& wait,
+                       const work::JobResult& result, Outbox& out) {
+  if (!result) {
+    // No frame at all, or nobody had time to read or write it: there is nothing to answer with.
     const bool is_malformed = result.error().code == ErrorCode::invalid_params;
     ++(is_malformed ? totals_.peer_refused_malformed : totals_.peer_requests_failed);
     end_peer(request);
     out.emplace_back(RefuseRequest{request});
   } else if (const auto* read = std::get_if<work::FrameRead>(&*result)) {
     on_frame_read(now, request, wait, *read, out);
-  } else if (const auto* written = std::get_if<work::FrameWritten>(&*result)) {
-    ++(frame.has_failed ? totals_.peer_requests_failed : totals_.peer_requests_served);
-    std::vector<BufferRef> reply = written->frame;
+  } else {
+    const bool has_failed = std::get<FrameWait>(wait.work).has_failed;
+    ++(has_failed ? totals_.peer_requests_failed : totals_.peer_requests_served);
     end_peer(request);
-    out.emplace_back(SendReply{request, std::move(reply)});
+    out.emplace_back(SendReply{request, std::get<work::FrameWritten>(*result).frame});
   }
 }
 
@@ -111,6 +117,7 @@ void Node::answer_frame(PeerRequestId request, Result<rpc::Answer> answer, Outbo
 void Node::write_frame(PeerRequestId request, FrameWait& frame, Outbox& out) {
   frame.execution.reset();
   const JobId id = ids_.next();
+  frame.job = id;
   owners_.emplace(id, request);
   out.emplace_back(Run{id, work::WriteFrame{frame.exchange}, std::nullopt, request});
 }

@@ -41,7 +41,9 @@ Node::Node(const Options& options, About about, const catalog::Catalog& catalog,
             .self = about_.provider,
             .router = about_.endpoint_id,
             .limits = options.forward},
-      prepare_(options.prepare, ids_, catalog) {
+      prepare_(options.prepare, ids_, catalog),
+      fetches_(options.fetch, call_ids_, ids_),
+      serving_(options.serving, ids_) {
   mesh_.limits.hot_threshold_tps = options.policy.hot_threshold_tps;
   update_roles();
 }
@@ -157,10 +159,8 @@ struct Node::Dispatcher {
     const auto uri = wire::parse_blob_uri(call.uri);
     if (!uri)
       return answer(fail(ErrorCode::invalid_params, "", "invalid uri: " + uri.error().message()));
-    node.requests_.at(request) = FetchWait{};
-    const JobId id = node.ids_.next();
-    node.owners_.emplace(id, request);
-    out.emplace_back(Store{id, work::ReadBlob{uri->hash, node.options_.fetch_bytes_max}});
+    node.requests_.at(request) = FetchWait{{.hash = uri->hash, .hint = uri->hint}};
+    node.read_blob(request, uri->hash, node.options_.fetch_bytes_max, out);
   }
 
   void operator()(const rpc::EndpointInfoCall& /*call*/) {
@@ -197,6 +197,8 @@ void Node::on_cancel(Instant now, RequestId request, Outbox& out) {
   auto cancelled = requests_.extract(request);
   if (!cancelled) return;
   abandon_forward(now, cancelled.mapped(), out);
+  fetches_.on_cancel(now, request, fetch_out_);
+  let_go_of_fetched(request, out);
   holder_.release_all(lease_of(request), holder_out_);
   settle(now, out);
 }
@@ -207,7 +209,7 @@ void Node::on_job_done(Instant now, JobId id, const work::JobResult& result, Out
   if (const auto* request = std::get_if<RequestId>(&owner.mapped())) {
     on_request_job(now, *request, id, result, out);
   } else if (const auto* peer = std::get_if<PeerRequestId>(&owner.mapped())) {
-    on_peer_job(now, *peer, result, out);
+    on_peer_job(now, *peer, id, result, out);
   } else if (std::get<Core>(owner.mapped()) == Core::holder) {
     holder_.on_job_done(id, result, holder_out_);
   } else {
@@ -220,18 +222,30 @@ void Node::on_store_done(Instant now, JobId id, const work::StoreResult& result,
   const auto owner = owners_.extract(id);
   if (!owner) return;
   if (const auto* request = std::get_if<RequestId>(&owner.mapped())) {
-    on_request_store(*request, result, out);
-  } else if (std::get<Core>(owner.mapped()) == Core::holder) {
-    holder_.on_store_done(id, result, holder_out_);
+    on_request_store(now, *request, result, out);
   } else {
-    prepare_.on_store_done(id, result, prepare_out_);
+    on_core_store(now, std::get<Core>(owner.mapped()), id, result);
   }
   settle(now, out);
+}
+
+void Node::on_core_store(Instant now, Core core, JobId id, const work::StoreResult& result) {
+  switch (core) {
+    case Core::holder:
+      return holder_.on_store_done(id, result, holder_out_);
+    case Core::prepare:
+      return prepare_.on_store_done(id, result, prepare_out_);
+    case Core::fetch:
+      return fetches_.on_store_done(now, id, result, fetch_out_);
+    case Core::serving:
+      return serving_.on_store_done(id, result, serving_out_);
+  }
 }
 
 void Node::on_tick(Instant now, Outbox& out) {
   announce_facts(now);
   if (presence_ != nullptr) presence_->on_tick(now, out);
+  fetches_.on_tick(now, fetch_out_);
   for (auto& [request, waiting] : requests_) {
     forward::Outbox actions;
     if (auto* wait = std::get_if<ForwardWait>(&waiting)) {
@@ -250,6 +264,7 @@ std::optional<Instant> Node::next_deadline() const {
   const auto consider = [&](std::optional<Instant> deadline) {
     if (deadline && (!earliest || *deadline < *earliest)) earliest = deadline;
   };
+  consider(fetches_.next_deadline());
   consider(next_mesh_deadline());
   for (const auto& [request, waiting] : requests_) {
     if (const auto* wait = std::get_if<ForwardWait>(&waiting))
@@ -268,9 +283,12 @@ void Node::settle(Instant now, Outbox& out) {
   // Ends: a core's action either leaves the node or moves a request or a holding forward, and those
   // only move forward.
   while (!holder_out_.empty() || !forward_out_.empty() || !prepare_out_.empty() ||
-         !peer_out_.empty() || !touched_.empty() || !touched_peers_.empty()) {
+         !fetch_out_.empty() || !serving_out_.empty() || !peer_out_.empty() || !touched_.empty() ||
+         !touched_peers_.empty()) {
     for (holder::Action& action : std::exchange(holder_out_, {})) take_holder(now, action, out);
     for (prepare::Action& action : std::exchange(prepare_out_, {})) take_prepare(action, out);
+    for (fetch::Action& action : std::exchange(fetch_out_, {})) take_fetch(action, out);
+    for (fetch::ServingAction& action : std::exchange(serving_out_, {})) take_serving(action, out);
     for (auto& [request, action] : std::exchange(forward_out_, {}))
       take_forward(now, request, action, out);
     for (auto& [request, action] : std::exchange(peer_out_, {}))
@@ -286,6 +304,7 @@ void Node::settle(Instant now, Outbox& out) {
 void Node::reply(RequestId request, Result<rpc::Answer> answer, Outbox& out) {
   if (requests_.erase(request) == 0) return;  // cancelled, or answered already
   out.emplace_back(Reply{request, std::move(answer)});
+  let_go_of_fetched(request, out);
 }
 
 }  // namespace tenzro::node

@@ -20,7 +20,11 @@ void Node::on_peer_request(Instant now, work::PeerRequest request, Outbox& out) 
       }
       break;
     case wire::Protocol::blob:
-      out.emplace_back(RefuseRequest{request.id});
+      serving_.on_request(now, request,
+                          options_.execute == ExecuteRule::open || is_member(request.from)
+                              ? fetch::Admission::admitted
+                              : fetch::Admission::refused,
+                          serving_out_);
       break;
   }
   settle(now, out);
@@ -31,12 +35,14 @@ void Node::on_peer_request_cancelled(Instant now, PeerRequestId request, Outbox&
     ++totals_.peer_requests_cancelled;
     end_peer(request);
   }
+  serving_.on_cancelled(request);
   settle(now, out);
 }
 
 void Node::on_peer_reply(Instant now, PeerCallId call, const work::CallResult& result,
                          Outbox& out) {
   if (presence_ != nullptr && presence_->on_reply(now, call, result, out)) return settle(now, out);
+  if (fetches_.on_peer_reply(now, call, result, fetch_out_)) return settle(now, out);
   const auto caller = callers_.extract(call);
   if (!caller) return;  // cancelled, or answered already
   const auto it = requests_.find(caller.mapped());

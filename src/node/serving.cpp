@@ -112,12 +112,12 @@ void Node::on_exec_job(PeerWait& wait, const work::JobResult& result, forward::O
   }
 }
 
-void Node::on_peer_job(Instant now, PeerRequestId request, const work::JobResult& result,
+void Node::on_peer_job(Instant now, PeerRequestId request, JobId id, const work::JobResult& result,
                        Outbox& out) {
   const auto it = peer_requests_.find(request);
   if (it == peer_requests_.end()) return;
   if (std::holds_alternative<FrameWait>(it->second.work)) {
-    on_frame_job(now, request, it->second, result, out);
+    on_frame_job(now, request, id, result, out);
     return;
   }
   forward::Outbox actions;

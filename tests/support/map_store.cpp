@@ -1,5 +1,6 @@
 #include "support/map_store.hpp"
 
+#include <algorithm>
 #include <fstream>
 
 #include <sys/stat.h>
@@ -65,7 +66,49 @@ work::StoreResult MapStore::run(const work::StoreOp& op) {
     return work::Removed{true};
   }
   if (const auto* source = std::get_if<work::ReadSource>(&op)) return read_source(*source);
-  return stat_source(std::get<work::StatSource>(op));
+  if (const auto* stat = std::get_if<work::StatSource>(&op)) return stat_source(*stat);
+  return run_partial(op);
+}
+
+work::StoreResult MapStore::run_partial(const work::StoreOp& op) {
+  if (const auto* open = std::get_if<work::OpenPartial>(&op)) {
+    if (blobs_.contains(open->hash)) {
+      ++leases_[open->hash];
+      return work::OpenedPartial{.is_complete = true};
+    }
+    partials_[open->hash].assign(open->size_bytes, '\0');
+    return work::OpenedPartial{};
+  }
+  if (const auto* write = std::get_if<work::WritePartial>(&op)) {
+    partials_.at(write->hash).replace(write->offset, write->bytes.size(), write->bytes.text());
+    return work::WrittenPartial{crypto::blake3(write->bytes.bytes())};
+  }
+  if (const auto* finish = std::get_if<work::FinishPartial>(&op)) {
+    const std::string& bytes = partials_.at(finish->hash);
+    if (crypto::blake3(bytes) != finish->hash) return work::FinishedPartial{false};
+    blobs_.insert_or_assign(finish->hash, BufferRef::copy_of(bytes));
+    partials_.erase(finish->hash);
+    ++leases_[finish->hash];
+    return work::FinishedPartial{true};
+  }
+  if (const auto* close = std::get_if<work::ClosePartial>(&op)) {
+    partials_.erase(close->hash);
+    return work::Saved{};
+  }
+  if (const auto* release = std::get_if<work::ReleaseBlob>(&op)) {
+    leases_[release->hash] -= release->leases;
+    const bool is_held = std::any_of(rows_.begin(), rows_.end(), [&](const auto& row) {
+      return row.second.hash == release->hash;
+    });
+    if (leases_[release->hash] == 0 && !release->is_kept && !is_held) blobs_.erase(release->hash);
+    return work::Removed{true};
+  }
+  const auto& range = std::get<work::ReadBlobRange>(op);
+  const auto it = blobs_.find(range.hash);
+  if (it == blobs_.end()) return fail(ErrorCode::not_found, "", "blob is not in the store");
+  if (range.offset + range.length > it->second.size())
+    return fail(ErrorCode::invalid_params, "range", "is not inside the blob");
+  return work::BlobRange{it->second.slice(range.offset, range.length), it->second.size()};
 }
 
 }  // namespace tenzro::testing

@@ -4,6 +4,7 @@
 /// Sources of prepare jobs are real files.
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,9 +19,15 @@ class MapStore {
 
   [[nodiscard]] std::map<BlobHash, BufferRef>& blobs() { return blobs_; }
 
+  [[nodiscard]] std::uint32_t leases(const BlobHash& hash) { return leases_[hash]; }
+
  private:
+  work::StoreResult run_partial(const work::StoreOp& op);
+
   std::map<BlobHash, BufferRef> blobs_;
   std::map<std::pair<LayerKey, std::optional<ExpertIndex>>, work::HoldingRow> rows_;
+  std::map<BlobHash, std::string> partials_;
+  std::map<BlobHash, std::uint32_t> leases_;
 };
 
 }  // namespace tenzro::testing

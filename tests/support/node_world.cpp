@@ -20,7 +20,7 @@ catalog::Catalog builtin_catalog() {
 NodeWorld::NodeWorld(Setup setup)
     : setup_(std::move(setup)),
       catalog_(builtin_catalog()),
-      key_(crypto::KeyPair::from_seed(crypto::Seed{1})) {
+      key_(crypto::KeyPair::from_seed(crypto::Seed{setup_.seed})) {
   auto backend = kernels::make_cpu_backend({});
   if (!backend) std::abort();
   backend_ = std::move(*backend);
@@ -92,6 +92,27 @@ void NodeWorld::cancel(RequestId request) {
   take(std::move(out));
 }
 
+PeerRequestId NodeWorld::begin_peer(wire::Protocol protocol, const EndpointId& from,
+                                    BufferRef bytes) {
+  const PeerRequestId request{++last_peer_request_};
+  node::Outbox out;
+  node_->on_peer_request(now_,
+                         {.id = request,
+                          .from = from,
+                          .address = "192.0.2.1:7",
+                          .protocol = protocol,
+                          .bytes = std::move(bytes)},
+                         out);
+  take(std::move(out));
+  return request;
+}
+
+void NodeWorld::cancel_peer(PeerRequestId request) {
+  node::Outbox out;
+  node_->on_peer_request_cancelled(now_, request, out);
+  take(std::move(out));
+}
+
 bool NodeWorld::work(std::size_t steps) {
   for (std::size_t i = 0; i < steps; ++i) {
     if (queue_.empty()) return false;
@@ -119,6 +140,29 @@ std::optional<Result<rpc::Answer>> NodeWorld::answer(RequestId request) {
   auto answer = answers_.extract(request);
   if (!answer) return std::nullopt;
   return std::move(answer.mapped());
+}
+
+bool NodeWorld::advance_to_deadline() {
+  const auto deadline = node_->next_deadline();
+  if (!deadline) return false;
+  advance(std::max(Duration(0), *deadline - now_));
+  return true;
+}
+
+void NodeWorld::deliver(work::PeerRequest request) {
+  node::Outbox out;
+  node_->on_peer_request(now_, std::move(request), out);
+  take(std::move(out));
+}
+
+void NodeWorld::deliver(PeerCallId call, const work::CallResult& result) {
+  node::Outbox out;
+  node_->on_peer_reply(now_, call, result, out);
+  take(std::move(out));
+}
+
+std::vector<node::Action> NodeWorld::take_peer_actions() {
+  return std::exchange(peer_actions_, {});
 }
 
 void NodeWorld::advance(Duration by) {

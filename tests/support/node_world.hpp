@@ -24,6 +24,8 @@ class NodeWorld {
     node::Options options;
     /// Called before each store operation; an error is the operation's result.
     std::function<Status(const work::StoreOp&)> store_fault;
+    /// Whose key it is.
+    std::uint8_t seed = 1;
   };
 
   NodeWorld() : NodeWorld(Setup{}) {}
@@ -40,6 +42,15 @@ class NodeWorld {
   void settle();
   [[nodiscard]] std::optional<Result<rpc::Answer>> answer(RequestId request);
   void advance(Duration by);
+  /// To the node's next deadline; false where it has none.
+  bool advance_to_deadline();
+  void deliver(work::PeerRequest request);
+  void deliver(PeerCallId call, const work::CallResult& result);
+  /// Calls, cancellations, replies and refusals for peers since the last time, in order.
+  [[nodiscard]] std::vector<node::Action> take_peer_actions();
+
+  [[nodiscard]] EndpointId endpoint_id() const { return key_.public_key(); }
+
   /// A new node over the same store, as after a restart.
   void restart();
 
@@ -49,10 +60,16 @@ class NodeWorld {
 
   [[nodiscard]] std::map<BlobHash, BufferRef>& blobs() { return store_.blobs(); }
 
+  /// Gives a peer's request without working.
+  PeerRequestId begin_peer(wire::Protocol protocol, const EndpointId& from, BufferRef bytes);
+  void cancel_peer(PeerRequestId request);
+
   /// What the node wanted from its peers and nobody has taken yet.
   [[nodiscard]] std::vector<node::Action> take_peer_actions() {
     return std::exchange(peer_actions_, {});
   }
+
+  [[nodiscard]] std::uint32_t leases(const BlobHash& hash) { return store_.leases(hash); }
 
   [[nodiscard]] std::size_t jobs_run() const { return jobs_run_; }
 
@@ -70,6 +87,7 @@ class NodeWorld {
   std::unique_ptr<node::Node> node_;
   Instant now_{std::chrono::seconds(1)};
   std::uint64_t last_request_ = 0;
+  std::uint64_t last_peer_request_ = 0;
   std::vector<std::function<void()>> queue_;
   std::map<RequestId, Result<rpc::Answer>> answers_;
   MapStore store_;

@@ -5,7 +5,7 @@
 /// Events in (a call, a compute result, a stored result, a tick), actions out (reply, run, store,
 /// notice). It composes the cores: `holder` (residency), `shards` and `planner` (who holds what),
 /// `forward` (requests in flight, here and at peers), `ledger` (what is thought of peers),
-/// `prepare` (jobs). Rules
+/// `prepare` (jobs), `fetch` (blobs to and from peers), `gossip` (who is in the mesh). Rules
 ///  - Every call gets exactly one Reply, unless it was cancelled first; then none.
 ///  - Results for work that nobody wants any more are ignored.
 ///  - At most `requests_max` calls are in progress; beyond them the answer is `busy`. Why: each
@@ -24,6 +24,8 @@
 #include "tenzro/base/time.hpp"
 #include "tenzro/catalog/catalog.hpp"
 #include "tenzro/crypto/signing.hpp"
+#include "tenzro/fetch/fetches.hpp"
+#include "tenzro/fetch/serving.hpp"
 #include "tenzro/forward/execution.hpp"
 #include "tenzro/forward/flight.hpp"
 #include "tenzro/forward/mesh.hpp"
@@ -32,6 +34,7 @@
 #include "tenzro/holder/holder.hpp"
 #include "tenzro/ledger/standing.hpp"
 #include "tenzro/node/action.hpp"
+#include "tenzro/node/blob_search.hpp"
 #include "tenzro/prepare/jobs.hpp"
 #include "tenzro/rpc/call.hpp"
 #include "tenzro/shards/view.hpp"
@@ -86,6 +89,8 @@ struct Options {
   std::uint64_t forward_bytes_max = 2ULL << 30U;
   /// A blob that tenzro_iroh_fetchBlob gives in one reply; larger ones go over GET /blob.
   std::uint64_t fetch_bytes_max = 64ULL << 20U;
+  fetch::Options fetch;
+  fetch::ServingOptions serving;
   /// Roles to declare beside those that follow from what is loaded.
   std::set<shards::Role> roles;
   std::uint64_t price_per_input_token = 10;
@@ -180,6 +185,8 @@ class Node {
 
   [[nodiscard]] std::size_t peer_requests_in_progress() const { return peer_requests_.size(); }
 
+  /// Whether the rule lets that endpoint have experts executed here.
+  [[nodiscard]] bool may_execute(const EndpointId& endpoint) const;
   /// True where this node holds a valid provider record of that endpoint.
   [[nodiscard]] bool is_member(const EndpointId& endpoint) const;
 
@@ -190,16 +197,19 @@ class Node {
   [[nodiscard]] const holder::Holder& holder() const { return holder_; }
 
   [[nodiscard]] const ledger::Standings& standings() const { return standings_; }
+  [[nodiscard]] const fetch::Totals& fetch_totals() const { return fetches_.totals(); }
+
+  [[nodiscard]] const fetch::ServingTotals& serving_totals() const { return serving_.totals(); }
 
   [[nodiscard]] std::uint32_t measured_tps(Instant now) const { return meter_.rate(now); }
 
  private:
-  /// A load whose bytes are being read by URI.
+  /// A load whose bytes are being read by URI, or fetched.
   struct UriLoad {
     LayerKey layer;
     std::optional<ExpertIndex> expert;
     std::string uri;
-    BlobHash hash{};
+    BlobSearch search;
   };
 
   struct RouteWait {
@@ -207,7 +217,9 @@ class Node {
     std::uint32_t top_k = 0;
   };
 
-  struct FetchWait {};
+  struct FetchWait {
+    BlobSearch search;
+  };
 
   struct PublishWait {};
 
@@ -228,11 +240,12 @@ class Node {
       std::variant<CoreWait, UriLoad, RouteWait, FetchWait, PublishWait, ForwardWait, ExecuteWait>;
 
   /// Whose a job is: a core's, or a request's.
-  enum class Core : std::uint8_t { holder, prepare };
+  enum class Core : std::uint8_t { holder, prepare, fetch, serving };
   using Owner = std::variant<Core, RequestId, PeerRequestId>;
 
   /// A peer's frame of tenzro/moe: being read (no exchange yet), worked on, or written.
   struct FrameWait {
+    JobId job{};  ///< that reads or writes
     std::shared_ptr<rpc::Exchange> exchange;
     std::unique_ptr<forward::Execution> execution;
     bool has_failed = false;
@@ -304,8 +317,10 @@ class Node {
                   bool has_inline, BufferRef blob, std::optional<std::string> uri, Outbox& out);
   void begin_load(RequestId request, const LayerKey& layer, std::optional<ExpertIndex> expert,
                   holder::LoadSource source, Outbox& out);
-  void on_request_store(RequestId request, const work::StoreResult& result, Outbox& out);
   void take_holder(Instant now, holder::Action& action, Outbox& out);
+  void on_request_store(Instant now, RequestId request, const work::StoreResult& result,
+                        Outbox& out);
+  void on_request_store_failed(Instant now, RequestId request, const Error& error, Outbox& out);
   void take_prepare(prepare::Action& action, Outbox& out);
   void on_expert_changed(const holder::ExpertChanged& change);
   void on_expert_loaded(const holder::ExpertLoaded& loaded, Outbox& out);
@@ -324,10 +339,10 @@ class Node {
   // serving.cpp: requests of peers
   void serve_exec(Instant now, work::PeerRequest request, Outbox& out);
   void serve_frame(Instant now, work::PeerRequest request, Outbox& out);
-  [[nodiscard]] bool may_execute(const EndpointId& endpoint) const;
   [[nodiscard]] std::optional<Error> why_busy(std::uint64_t bytes) const;
   PeerWait& admit_peer(Instant now, const work::PeerRequest& request);
-  void on_peer_job(Instant now, PeerRequestId request, const work::JobResult& result, Outbox& out);
+  void on_peer_job(Instant now, PeerRequestId request, JobId id, const work::JobResult& result,
+                   Outbox& out);
   void on_exec_job(PeerWait& wait, const work::JobResult& result, forward::Outbox& actions);
   void on_peer_lease_answer(PeerRequestId request, const holder::Action& action);
   void advance_peer(PeerRequestId request);
@@ -339,19 +354,32 @@ class Node {
   [[nodiscard]] std::optional<Instant> next_peer_deadline() const;
 
   // frames.cpp: those of tenzro/moe
-  void on_frame_job(Instant now, PeerRequestId request, PeerWait& wait,
-                    const work::JobResult& result, Outbox& out);
+  void on_frame_job(Instant now, PeerRequestId request, JobId id, const work::JobResult& result,
+                    Outbox& out);
+  void on_frame_io(Instant now, PeerRequestId request, PeerWait& wait,
+                   const work::JobResult& result, Outbox& out);
   void on_frame_read(Instant now, PeerRequestId request, PeerWait& wait,
                      const work::FrameRead& read, Outbox& out);
   void answer_frame(PeerRequestId request, Result<rpc::Answer> answer, Outbox& out);
   void write_frame(PeerRequestId request, FrameWait& frame, Outbox& out);
   void finish_frame(PeerRequestId request, const Result<forward::ExecutionOutcome>& outcome,
                     Outbox& out);
+  // blobs.cpp
+  [[nodiscard]] std::vector<fetch::Source> blob_sources(const BlobSearch& search) const;
+  void read_blob(RequestId request, const BlobHash& hash, std::uint64_t bytes_max, Outbox& out);
+  void start_fetch(Instant now, RequestId request, Outbox& out);
+  void refuse_fetch(RequestId request, const Error& error, Outbox& out);
+  void take_fetch(fetch::Action& action, Outbox& out);
+  void on_fetched(const fetch::Finished& finished, Outbox& out);
+  void let_go_of_fetched(RequestId request, Outbox& out);
+  void release_fetched(const BlobHash& hash, Outbox& out);
+  void take_serving(fetch::ServingAction& action, Outbox& out);
 
   // node.cpp
   struct Dispatcher;
   [[nodiscard]] bool admits(RequestId request, const rpc::Call& call, Outbox& out);
   void queue_forward(RequestId request, forward::Outbox actions);
+  void on_core_store(Instant now, Core core, JobId id, const work::StoreResult& result);
   void settle(Instant now, Outbox& out);
   void reply(RequestId request, Result<rpc::Answer> answer, Outbox& out);
 
@@ -377,11 +405,11 @@ class Node {
   const catalog::Catalog& catalog_;
   Prng& prng_;
   work::JobIds ids_;
+  work::CallIds call_ids_;
   holder::Holder holder_;
   holder::Meter meter_;
   shards::View view_;
   ledger::Standings standings_;
-  work::CallIds call_ids_;
   HeldFacts facts_{holder_};
   forward::Mesh mesh_;
   prepare::Jobs prepare_;
@@ -393,9 +421,15 @@ class Node {
   std::map<RequestId, Waiting> requests_;  // ordered: iteration reaches the outbox
   std::map<JobId, Owner> owners_;
   std::map<PeerCallId, RequestId> callers_;  ///< whose a call to a peer is
+  fetch::Fetches fetches_;
+  fetch::Serving serving_;
+  std::map<BlobHash, FetchedBlob> fetched_;
+  std::map<RequestId, BlobHash> fetched_for_;
   // What the cores put out and settle() has not yet taken; empty between events.
   holder::Outbox holder_out_;
   prepare::Outbox prepare_out_;
+  fetch::Outbox fetch_out_;
+  fetch::ServingOutbox serving_out_;
   std::vector<std::pair<RequestId, forward::Action>> forward_out_;
   std::vector<std::pair<PeerRequestId, forward::Action>> peer_out_;
   std::set<RequestId> touched_;

@@ -104,6 +104,11 @@ class View {
   /// Candidates in the order of the rules above.
   [[nodiscard]] std::vector<Candidate> candidates(const ExpertKey& key) const;
 
+  /// Whoever declares an expert of exactly these bytes, each once. Looks at no more than `scan_max`
+  /// declarations: there is no index by hash.
+  [[nodiscard]] std::vector<const Provider*> holders_of(const BlobHash& hash,
+                                                        std::size_t scan_max) const;
+
   using Slot = std::pair<LayerIndex, ExpertIndex>;
   /// Every declared expert of a model with its candidates, in (layer, expert) order.
   [[nodiscard]] std::vector<std::pair<Slot, std::vector<Candidate>>> model(

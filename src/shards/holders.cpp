@@ -1,0 +1,23 @@
+#include <algorithm>
+
+#include "tenzro/shards/view.hpp"
+
+namespace tenzro::shards {
+
+std::vector<const Provider*> View::holders_of(const BlobHash& hash, std::size_t scan_max) const {
+  std::vector<const Provider*> found;
+  for (const auto& [model, slots] : models_) {
+    for (const auto& [slot, holders] : slots) {
+      for (const auto& [address, holding] : holders) {
+        if (scan_max-- == 0) return found;
+        if (holding.blob != hash) continue;
+        const Provider* provider = &providers_.at(address);
+        if (std::find(found.begin(), found.end(), provider) == found.end())
+          found.push_back(provider);
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace tenzro::shards

@@ -1,0 +1,198 @@
+// Two nodes and the calls between them: what one holds the other lists.
+#include <deque>
+
+#include <gtest/gtest.h>
+
+#include "tenzro/base/bytes.hpp"
+#include "tenzro/crypto/address.hpp"
+#include "tenzro/crypto/signing.hpp"
+#include "tenzro/node/node.hpp"
+
+namespace tenzro::node {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::uint64_t kWall = 1'800'000'000'000;
+
+struct Member {
+  explicit Member(std::uint8_t number, Options options)
+      : key(crypto::KeyPair::from_seed(crypto::Seed{number})),
+        signing(key),
+        catalog(catalog::Catalog::builtin().value()),
+        prng(number),
+        node(options,
+             {.version = "test",
+              .name = "node-" + std::to_string(number),
+              .endpoint_id = key.public_key(),
+              .provider = key.address()},
+             catalog, prng),
+        address("10.0.0." + std::to_string(number) + ":9001") {}
+
+  crypto::KeyPair key;
+  crypto::KeySigning signing;
+  catalog::Catalog catalog;
+  Prng prng;
+  Node node;
+  std::string address;
+  std::vector<Reply> replies;
+};
+
+/// Delivers calls at once; time moves in steps.
+class Pair {
+ public:
+  Pair() {
+    Options second;
+    second.bootstrap = {"10.0.0.1:9001"};
+    members_.push_back(std::make_unique<Member>(1, Options{}));
+    members_.push_back(std::make_unique<Member>(2, second));
+    for (std::size_t i = 0; i < 2; ++i) {
+      Outbox out;
+      Member& member = *members_[i];
+      work::HoldingRow row{.layer = {"m", static_cast<LayerIndex>(i)}, .expert = 7};
+      row.hash.fill(static_cast<std::uint8_t>(i + 1));
+      row.source_uri = "tenzro://blob/" + to_hex(row.hash);
+      row.facts.up_type = tensor::WeightType::q8_0;
+      row.facts.down_type = tensor::WeightType::q8_0;
+      member.node.on_index(now_, {row}, out);
+      member.node.set_addresses("", "http://" + member.address, member.address, {member.address});
+      member.node.join_mesh(now_, kWall, member.signing, out);
+      take(i, out);
+    }
+  }
+
+  Node& node(std::size_t i) { return members_[i]->node; }
+
+  const ProviderAddress address(std::size_t i) { return members_[i]->key.address(); }
+
+  void run_for(Duration time) {
+    for (const Instant end = now_ + time; now_ < end; now_ = now_ + milliseconds(50)) {
+      for (std::size_t i = 0; i < members_.size(); ++i) {
+        if (is_dead_[i]) continue;
+        Outbox out;
+        const auto deadline = node(i).next_deadline();
+        if (deadline && *deadline <= now_) node(i).on_tick(now_, out);
+        take(i, out);
+      }
+    }
+  }
+
+  void kill(std::size_t i) { is_dead_[i] = true; }
+
+  void leave(std::size_t i) {
+    Outbox out;
+    node(i).leave(now_, out);
+    take(i, out);
+  }
+
+  template <typename T>
+  T ask(std::size_t i, rpc::Call call) {
+    Outbox out;
+    node(i).on_call(now_, RequestId{++last_request_}, std::move(call), out);
+    take(i, out);
+    return std::get<T>(members_[i]->replies.back().answer.value());
+  }
+
+ private:
+  void take(std::size_t from, Outbox& actions) {
+    for (Action& action : actions) {
+      if (auto* reply = std::get_if<Reply>(&action)) {
+        members_[from]->replies.push_back(std::move(*reply));
+      } else if (auto* call = std::get_if<SendCall>(&action)) {
+        deliver(from, *call);
+      }
+    }
+  }
+
+  void deliver(std::size_t from, const SendCall& call) {
+    for (std::size_t to = 0; to < members_.size(); ++to) {
+      if (members_[to]->address != call.target.addresses.front() || is_dead_[to]) continue;
+      Outbox answers;
+      node(to).on_peer_request(now_,
+                               {.id = PeerRequestId{++last_request_},
+                                .from = members_[from]->key.public_key(),
+                                .protocol = call.protocol,
+                                .bytes = call.request.front()},
+                               answers);
+      for (Action& action : answers) {
+        auto* reply = std::get_if<SendReply>(&action);
+        if (reply == nullptr) continue;
+        Outbox out;
+        node(from).on_peer_reply(
+            now_, call.id, work::CallReply{members_[to]->key.public_key(), reply->reply.front()},
+            out);
+        take(from, out);
+      }
+    }
+  }
+
+  Instant now_{seconds(1)};
+  std::uint64_t last_request_ = 0;
+  std::vector<std::unique_ptr<Member>> members_;
+  bool is_dead_[2] = {};
+};
+
+TEST(NodeInAMesh, ListsWhatTheOtherIsAndHolds) {
+  Pair pair;
+  pair.run_for(seconds(5));
+  for (const std::size_t i : {0U, 1U}) {
+    const auto list = pair.ask<rpc::ListProvidersAnswer>(i, rpc::ListProvidersCall{});
+    ASSERT_EQ(list.providers.size(), 2U);
+    for (const rpc::ProviderRow& row : list.providers) {
+      const bool is_first = row.address == pair.address(0);
+      EXPECT_EQ(row.name, is_first ? "node-1" : "node-2");
+      EXPECT_EQ(row.is_self, is_first == (i == 0));
+      EXPECT_EQ(row.rpc_endpoint, is_first ? "http://10.0.0.1:9001" : "http://10.0.0.2:9001");
+      ASSERT_EQ(row.holdings.size(), 1U);
+      EXPECT_EQ(row.holdings[0].key, (ExpertKey{"m", is_first ? 0U : 1U, 7}));
+      EXPECT_EQ(row.roles, std::vector<std::string>{"ExpertHolder"});
+      EXPECT_FALSE(row.is_suspect);
+    }
+  }
+}
+
+TEST(NodeInAMesh, ShardMapHasTheOthersBlobUriOnceItsPagesCame) {
+  Pair pair;
+  pair.run_for(seconds(5));
+  const auto map = pair.ask<rpc::ShardMapAnswer>(0, rpc::ShardMapCall{.model = "m"});
+  EXPECT_EQ(map.distinct_providers, 2U);
+  ASSERT_EQ(map.holders.size(), 2U);
+  const rpc::Holder& remote = map.holders[1].holders.at(0);
+  EXPECT_EQ(remote.provider, pair.address(1));
+  BlobHash hash;
+  hash.fill(2);
+  EXPECT_EQ(remote.blob_uri, "tenzro://blob/" + to_hex(hash));
+  const auto* holding = pair.node(0).view().holding(pair.address(1), {"m", 1, 7});
+  ASSERT_NE(holding, nullptr);
+  EXPECT_EQ(holding->blob, hash);
+  EXPECT_EQ(holding->types->up, tensor::WeightType::q8_0);
+  EXPECT_FALSE(holding->types->gate.has_value());
+}
+
+TEST(NodeInAMesh, DrainingIsSeenByTheOther) {
+  Pair pair;
+  pair.run_for(seconds(5));
+  pair.ask<rpc::NodeDrainAnswer>(1, rpc::NodeDrainCall{});
+  pair.run_for(seconds(2));
+  EXPECT_TRUE(pair.node(0).view().providers().at(pair.address(1)).is_draining);
+}
+
+TEST(NodeInAMesh, LeavesTheViewOfTheOtherAtGoodbyeAndWhenItFallsSilent) {
+  Pair polite;
+  polite.run_for(seconds(5));
+  polite.leave(1);
+  EXPECT_TRUE(polite.node(1).has_left(Instant{seconds(6)}));
+  EXPECT_EQ(polite.node(0).view().providers().size(), 1U);
+  Pair silent;
+  silent.run_for(seconds(5));
+  silent.kill(1);
+  silent.run_for(seconds(30));
+  EXPECT_EQ(silent.node(0).view().providers().at(silent.address(1)).health,
+            shards::Health::suspect);
+  silent.run_for(seconds(20));
+  EXPECT_EQ(silent.node(0).view().providers().size(), 1U);
+}
+
+}  // namespace
+}  // namespace tenzro::node
