@@ -197,6 +197,7 @@ class Node {
   [[nodiscard]] const holder::Holder& holder() const { return holder_; }
 
   [[nodiscard]] const ledger::Standings& standings() const { return standings_; }
+
   [[nodiscard]] const fetch::Totals& fetch_totals() const { return fetches_.totals(); }
 
   [[nodiscard]] const fetch::ServingTotals& serving_totals() const { return serving_.totals(); }
