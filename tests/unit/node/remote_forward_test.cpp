@@ -81,9 +81,9 @@ class NoFacts final : public forward::Facts {
 };
 
 /// One forward of three tokens, worked off until it finishes.
-class Run {
+class Forwarding {
  public:
-  explicit Run(Layer& layer)
+  explicit Forwarding(Layer& layer)
       : layer_(layer),
         mesh_{.jobs = jobs_,
               .calls = calls_,
@@ -192,13 +192,13 @@ class Run {
 
 TEST(RemoteForward, HasTheBitsOfALocalOne) {
   Layer layer;
-  Run local(layer);
+  Forwarding local(layer);
   local.hold(layer.router_, {0, 1, 2, 3});
   const std::vector<float> expected = local.outputs();
   ASSERT_EQ(expected.size(), 12U);
   EXPECT_GT(local.tally().local, 0U);
 
-  Run spread(layer);
+  Forwarding spread(layer);
   spread.hold(layer.router_, {0});
   spread.hold(key_of(1), {1, 2});
   spread.hold(key_of(2), {3});
@@ -209,11 +209,11 @@ TEST(RemoteForward, HasTheBitsOfALocalOne) {
 
 TEST(RemoteForward, LyingHolderIsFoundOutAndTheBitsAreTheSame) {
   Layer layer;
-  Run local(layer);
+  Forwarding local(layer);
   local.hold(layer.router_, {0, 1, 2, 3});
   const std::vector<float> expected = local.outputs();
 
-  Run lied(layer);
+  Forwarding lied(layer);
   lied.hold(key_of(1), {0, 1, 2, 3});
   lied.hold(key_of(2), {0, 1, 2, 3}, false);
   lied.let_lie(1);
