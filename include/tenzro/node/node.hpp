@@ -410,7 +410,6 @@ class Node {
   holder::Meter meter_;
   shards::View view_;
   ledger::Standings standings_;
-  work::CallIds call_ids_;
   HeldFacts facts_{holder_};
   forward::Mesh mesh_;
   prepare::Jobs prepare_;
