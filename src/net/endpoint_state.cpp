@@ -121,7 +121,8 @@ void EndpointState::turn() {
     if (events_.empty()) break;
   }
   is_in_turn_ = false;
-  if (!events_.empty() || (table_.has_dirty() && !socket_.is_blocked())) schedule_turn();
+  const bool can_write = socket_.is_open() && !socket_.is_blocked();
+  if (!events_.empty() || (table_.has_dirty() && can_write)) schedule_turn();
   table_.sweep();
   retired_.clear();
   arm_timer();
