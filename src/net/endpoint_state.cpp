@@ -249,10 +249,6 @@ void EndpointState::on_request_gone(PeerRequestId request) {
   schedule_turn();
 }
 
-void EndpointState::on_black_hole() {
-  ++totals_.mtu_black_holes;
-}
-
 void EndpointState::on_dirty(Connection& connection) {
   table_.mark_dirty(connection);
   schedule_turn();
