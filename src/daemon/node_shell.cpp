@@ -1,5 +1,6 @@
 #include "node_shell.hpp"
 
+#include <chrono>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -45,7 +46,10 @@ work::JobResult run_unless_stopped(const work::Job& job, const work::JobContext&
 }  // namespace
 
 NodeShell::NodeShell(const Workshop& workshop, node::Node& node)
-    : workshop_(workshop), node_(node), alive_(std::make_shared<bool>(true)) {}
+    : workshop_(workshop),
+      node_(node),
+      signing_(workshop.jobs.identity),
+      alive_(std::make_shared<bool>(true)) {}
 
 NodeShell::~NodeShell() {
   *alive_ = false;
@@ -55,6 +59,16 @@ void NodeShell::begin(const std::vector<work::HoldingRow>& rows, std::function<v
   on_ready_ = std::move(on_ready);
   node::Outbox out;
   node_.on_index(workshop_.loop.now(), rows, out);
+  const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+  node_.join_mesh(workshop_.loop.now(), static_cast<std::uint64_t>(wall.count()), signing_, out);
+  apply(std::move(out));
+}
+
+void NodeShell::leave(std::function<void()> done) {
+  on_left_ = std::move(done);
+  node::Outbox out;
+  node_.leave(workshop_.loop.now(), out);
   apply(std::move(out));
 }
 
@@ -126,6 +140,7 @@ void NodeShell::apply(node::Outbox actions) {
   for (node::Action& action : actions) std::visit(Effects{*this}, action);
   rearm();
   if (on_ready_ && node_.is_ready()) std::exchange(on_ready_, nullptr)();
+  if (on_left_ && node_.has_left(workshop_.loop.now())) std::exchange(on_left_, nullptr)();
 }
 
 void NodeShell::fail_call(PeerCallId call, Error error) {

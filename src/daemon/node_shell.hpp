@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "tenzro/crypto/signing.hpp"
 #include "tenzro/exec/loop.hpp"
 #include "tenzro/exec/pool.hpp"
 #include "tenzro/net/endpoint.hpp"
@@ -41,7 +42,8 @@ class NodeShell final : public net::Handler {
   /// Where calls to peers go; null before it is bound: then they fail. It outlives the shell's use.
   void set_endpoint(net::Endpoint* endpoint) { endpoint_ = endpoint; }
 
-  /// Gives the node what the store remembers; `on_ready` is called once its gates are loaded.
+  /// Gives the node what the store remembers and lets it join the mesh, its addresses being known;
+  /// `on_ready` is called once its gates are loaded.
   void begin(const std::vector<work::HoldingRow>& rows, std::function<void()> on_ready);
   /// `done` is called once, perhaps before this returns, unless the call is cancelled first.
   RequestId call(rpc::Call call, Done done);
@@ -53,6 +55,9 @@ class NodeShell final : public net::Handler {
   void on_reply(PeerCallId call, Result<net::Reply> reply) override;
   void on_request(net::Request request) override;
   void on_request_cancelled(PeerRequestId request) override;
+
+  /// Says goodbye to the mesh; `done` is called when it was heard, or after two seconds at most.
+  void leave(std::function<void()> done);
 
   /// Lets the node act on a time that has come, or on what its owner changed.
   void tick();
@@ -82,6 +87,8 @@ class NodeShell final : public net::Handler {
   std::map<PeerRequestId, StopFlag> peer_stops_;
   net::Endpoint* endpoint_ = nullptr;
   std::function<void()> on_ready_;
+  std::function<void()> on_left_;
+  crypto::KeySigning signing_;
   std::uint64_t last_request_ = 0;
   /// False after destruction: results still on their way are dropped.
   std::shared_ptr<bool> alive_;

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <set>
 #include <thread>
 
 #include <asio/io_context.hpp>
@@ -19,6 +20,7 @@
 #include "log.hpp"
 #include "memory_budget.hpp"
 #include "metrics_page.hpp"
+#include "own_addresses.hpp"
 #include "rpc_service.hpp"
 #include "version.hpp"
 
@@ -84,6 +86,15 @@ node::ExecuteRule execute_rule(std::string_view name) {
   return node::ExecuteRule::mesh;
 }
 
+/// Of checked text (startup.cpp).
+std::set<EndpointId> endpoint_ids(const std::vector<std::string>& texts) {
+  std::set<EndpointId> ids;
+  for (const std::string& text : texts) {
+    if (const auto id = hash_from_hex(text)) ids.insert(*id);
+  }
+  return ids;
+}
+
 node::Options node_options(const config::Config& config) {
   node::Options options;
   if (config.holder.memory_budget) {
@@ -117,6 +128,12 @@ node::Options node_options(const config::Config& config) {
   }
   options.price_per_input_token = config.holder.price_per_input_token;
   options.minimum_price = config.holder.minimum_price;
+  options.bootstrap = config.gossip.bootstrap;
+  options.heartbeat = std::chrono::seconds(config.gossip.heartbeat_s);
+  options.ttl = std::chrono::seconds(config.gossip.ttl_s);
+  options.fanout = config.gossip.fanout;
+  options.allow = endpoint_ids(config.gossip.allow);
+  options.deny = endpoint_ids(config.gossip.deny);
   return options;
 }
 
@@ -267,8 +284,8 @@ Started<void> Service::open_node() {
 }
 
 Started<void> Service::open_endpoint() {
-  auto endpoint = net::Endpoint::listen(loop_, *key_, {.listen = settings_.config.quic.listen},
-                                        *shell_);
+  auto endpoint =
+      net::Endpoint::listen(loop_, *key_, {.listen = settings_.config.quic.listen}, *shell_);
   if (!endpoint) return refuse(ExitCode::address_busy, endpoint.error());
   endpoint_ = std::move(*endpoint);
   shell_->set_endpoint(endpoint_.get());
@@ -284,7 +301,10 @@ Started<void> Service::open_server() {
   const std::string address = server_->address().text();
   const std::string advertised = settings_.config.http.advertise;
   const std::string scheme = settings_.http.tls_cert_file.empty() ? "http://" : "https://";
-  node_->set_addresses(address, advertised.empty() ? scheme + address : advertised);
+  const std::string& quic = settings_.config.quic.advertise;
+  const std::string bound = endpoint_->address();
+  node_->set_addresses(address, advertised.empty() ? scheme + address : advertised, bound,
+                       quic.empty() ? reachable_addresses(bound) : std::vector{quic});
   return {};
 }
 
@@ -351,7 +371,8 @@ void Service::begin_drain(int signal) {
       spdlog::warn("{}", status.error().message());
     std::_Exit(static_cast<int>(ExitCode::done));
   });
-  server_->drain([this] { loop_.stop(); });
+  // Goodbye first: nobody sends new work, and what is under way ends.
+  shell_->leave([this] { server_->drain([this] { loop_.stop(); }); });
 }
 
 void Service::on_page(http::RequestRef id, http::Page page) {

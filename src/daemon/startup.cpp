@@ -4,6 +4,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "tenzro/base/bytes.hpp"
+#include "tenzro/gossip/gossip.hpp"
+
 namespace tenzro::daemon {
 namespace {
 
@@ -81,6 +84,19 @@ Started<Settings> read_settings(const Flags& flags) {
   settings.http = std::move(*http);
   if (const auto quic = http::ListenAddress::parse(config.quic.listen); !quic) {
     return refuse({ErrorCode::invalid_params, "quic.listen", quic.error().message()});
+  }
+  for (const std::string& entry : config.gossip.bootstrap) {
+    if (const auto parsed = gossip::parse_bootstrap(entry); !parsed)
+      return refuse({ErrorCode::invalid_params, "gossip.bootstrap", parsed.error().message()});
+  }
+  for (const auto* ids : {&config.gossip.allow, &config.gossip.deny}) {
+    for (const std::string& id : *ids) {
+      if (!hash_from_hex(id)) {
+        return refuse({ErrorCode::invalid_params,
+                       ids == &config.gossip.allow ? "gossip.allow" : "gossip.deny",
+                       "'" + echo(id) + "' is not 64 lower-case hex digits"});
+      }
+    }
   }
   if (!settings.http.listen.is_loopback() && settings.http.tokens.empty() && !flags.is_insecure) {
     return refuse({ErrorCode::invalid_params, "rpc.listen",

@@ -47,12 +47,12 @@ void Node::join_mesh(Instant now, std::uint64_t wall_ms, const crypto::Signing& 
   settle(now, out);
 }
 
-void Node::leave_mesh(Instant now, Outbox& out) {
+void Node::leave(Instant now, Outbox& out) {
   if (presence_ != nullptr) presence_->leave(now, out);
   settle(now, out);
 }
 
-bool Node::has_left_mesh(Instant now) const {
+bool Node::has_left(Instant now) const {
   return presence_ == nullptr || presence_->gossip().has_left(now);
 }
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/node/node.hpp"
 
@@ -7,6 +9,11 @@ namespace tenzro::node {
 namespace {
 
 using Holdings = std::vector<std::pair<ExpertKey, const shards::Holding*>>;
+
+std::uint64_t milliseconds(Duration duration) {
+  const auto whole = std::chrono::duration_cast<std::chrono::milliseconds>(duration);
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, whole.count()));
+}
 
 rpc::ProviderRow to_row(const shards::Provider& provider, const Holdings& holdings) {
   rpc::ProviderRow row{.address = provider.address};
@@ -57,8 +64,12 @@ Result<rpc::Answer> Node::list_providers(Instant now) {
       row.active_requests = peer->beat.load.in_flight;
       row.max_concurrent_requests = peer->beat.load.queue_max;
       row.clock_lag_ms = peer->lag_ms;
-      const auto silence = std::chrono::duration_cast<std::chrono::milliseconds>(now - peer->heard);
-      row.last_seen_ms = static_cast<std::uint64_t>(std::max<std::int64_t>(0, silence.count()));
+      row.last_seen_ms = milliseconds(now - peer->heard);
+    }
+    if (const ledger::Standing* standing = standings_.find(address)) {
+      row.reputation = standing->reputation;
+      if (standing->quarantined_until && now < *standing->quarantined_until)
+        row.quarantined_until_ms = milliseconds(*standing->quarantined_until - now);
     }
     answer.providers.push_back(std::move(row));
   }

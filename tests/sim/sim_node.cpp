@@ -7,6 +7,7 @@
 namespace tenzro::testing {
 namespace {
 
+constexpr std::uint64_t kWallOriginMs = 1'800'000'000'000;
 constexpr Duration kStoreLatency = std::chrono::milliseconds(1);
 constexpr Duration kJobCost = std::chrono::microseconds(30);
 constexpr Duration kRowCost = std::chrono::microseconds(20);
@@ -46,6 +47,11 @@ void SimNode::start() {
   worker_free_at_ = effects_.now();
   deliver([&](node::Node& node, node::Outbox& out) {
     node.on_index(effects_.now(), store_.rows(), out);
+    node.set_addresses("", "", setup_.address, {setup_.address});
+    const auto since =
+        std::chrono::duration_cast<std::chrono::milliseconds>(effects_.now().since_start);
+    node.join_mesh(effects_.now(), kWallOriginMs + static_cast<std::uint64_t>(since.count()),
+                   signing_, out);
   });
 }
 

@@ -13,6 +13,7 @@
 
 #include "tenzro/catalog/catalog.hpp"
 #include "tenzro/crypto/ed25519.hpp"
+#include "tenzro/crypto/signing.hpp"
 #include "tenzro/node/node.hpp"
 
 #include "support/map_store.hpp"
@@ -84,6 +85,7 @@ class SimNode {
   Setup setup_;
   Effects& effects_;
   crypto::KeyPair key_;
+  crypto::KeySigning signing_{key_};
   MapStore store_;
   Prng prng_;
   compute::SerialExecutor executor_;

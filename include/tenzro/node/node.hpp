@@ -166,9 +166,9 @@ class Node {
   /// `signing` outlives the node. Without it the node is alone.
   void join_mesh(Instant now, std::uint64_t wall_ms, const crypto::Signing& signing, Outbox& out);
   /// Says goodbye. The node goes on with what it has, and is gone for the others.
-  void leave_mesh(Instant now, Outbox& out);
-  /// After leave_mesh: whoever was told has heard it, or the time for it is up.
-  [[nodiscard]] bool has_left_mesh(Instant now) const;
+  void leave(Instant now, Outbox& out);
+  /// After leave: whoever was told has heard it, or the time for it is up.
+  [[nodiscard]] bool has_left(Instant now) const;
   /// Null before join_mesh.
   [[nodiscard]] const gossip::Gossip* gossip() const;
 

@@ -119,7 +119,8 @@ TEST(Show, ProvidersReadNestedAndFlatCapacity) {
                                R"([{"provider_address":"aa","status":"active","reputation":7,
           "quarantined_until_ms":0,"capacity":{"moe_holdings":[{},{}],"moe_roles":["Router","ExpertHolder"]}},
           {"provider":"bb","moe_holdings":[],"moe_roles":[]}])");
-  EXPECT_NE(out.find("Router,ExpertHolder         2           7"), std::string::npos) << out;
+  EXPECT_NE(out.find("Router,ExpertHolder        2"), std::string::npos) << out;
+  EXPECT_NE(out.find("alive"), std::string::npos) << out;
   EXPECT_NE(out.find("\nbb"), std::string::npos) << out;
   EXPECT_EQ(show({"providers"}, "[]"), "no providers known\n");
 }
