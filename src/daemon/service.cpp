@@ -20,6 +20,7 @@
 #include "memory_budget.hpp"
 #include "metrics_page.hpp"
 #include "rpc_service.hpp"
+#include "signals.hpp"
 #include "version.hpp"
 
 namespace tenzro::daemon {
@@ -273,6 +274,7 @@ Service::~Service() {
 ExitCode Service::run() {
   signals_.add(SIGTERM);
   signals_.add(SIGINT);
+  release_signals();
   await_signal();
   spdlog::info("tenzrod version={} endpoint_id={} provider={} rpc={} backend={} threads={}",
                kVersion, to_hex(key_->public_key()), to_hex(key_->address()),

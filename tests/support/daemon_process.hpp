@@ -32,6 +32,8 @@ class DaemonProcess {
   struct Options {
     std::vector<std::string> arguments;
     std::map<std::string, std::string> environment;
+    /// Sent when the log begins, long before "ready"; 0: none.
+    int signal_while_starting = 0;
   };
 
   /// Starts `tenzrod --data-dir DATA_DIR --rpc-listen 127.0.0.1:0 ARGUMENTS` and waits until it is
@@ -59,7 +61,7 @@ class DaemonProcess {
   int wait();
 
  private:
-  void read_until_ready();
+  void read_until_ready(int signal_while_starting);
 
   std::string data_dir_;
   pid_t pid_ = -1;
