@@ -6,12 +6,14 @@
 /// more before its file goes. So a crash between the two leaves at worst a file without a row, and
 /// opening removes those. A failed change leaves the rows and every blob they name as they were,
 /// and no file that only it would have needed. On open
-///  - Files without a row are removed. There being files but no index at all is refused instead: it
-///  is the index that
-///    was lost then, not the files.
+///  - Files without a row are removed; unless rows of blobs were damaged: then any such file may
+///    have been theirs, and is kept as published.
+///  - There being files but no index at all is refused: it is the index that was lost then, not the
+///    files.
 ///  - Holdings whose file is missing are not listed, and a warning counts them; their rows stay.
 ///  Why: a disk that is
 ///    not mounted today must not cost its experts for ever.
+/// A change that frees space has some put by for it (space_reserve.hpp).
 /// Thread: changes one at a time; `blobs()` as it says itself.
 #include <cstdint>
 #include <functional>
@@ -24,6 +26,7 @@
 
 #include "blob_files.hpp"
 #include "index.hpp"
+#include "space_reserve.hpp"
 
 namespace tenzro::store {
 
@@ -46,18 +49,21 @@ class Shelf {
   [[nodiscard]] BlobFiles& blobs() { return *blobs_; }
 
  private:
-  Shelf(std::unique_ptr<BlobFiles> blobs, std::unique_ptr<Index> index)
-      : blobs_(std::move(blobs)), index_(std::move(index)) {}
+  Shelf(std::unique_ptr<BlobFiles> blobs, std::unique_ptr<Index> index, SpaceReserve reserve)
+      : blobs_(std::move(blobs)), index_(std::move(index)), reserve_(std::move(reserve)) {}
 
   /// The blobs of the index whose files are missing, ascending.
   Result<std::vector<BlobHash>> reconcile();
   Status reconcile_folder(std::uint8_t first_byte, std::vector<BlobHash>& gone);
+  /// A file that no row names.
+  Status settle_stray(const BlobHash& hash);
   /// Puts the blob of `hash`, then runs `record`; undoes the first where the second fails.
   Status put_and_record(const BlobRow& blob, const std::function<Status(BlobFiles::Counted)>& put,
                         const std::function<Status()>& record);
 
   std::unique_ptr<BlobFiles> blobs_;
   std::unique_ptr<Index> index_;
+  SpaceReserve reserve_;
 };
 
 struct Shelf::Opened {
