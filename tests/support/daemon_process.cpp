@@ -3,24 +3,12 @@
 #include <array>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 namespace tenzro::testing {
-
-TempFolder::TempFolder() {
-  std::string path = (std::filesystem::temp_directory_path() / "tenzro-test-XXXXXX").string();
-  if (::mkdtemp(path.data()) == nullptr) std::abort();
-  path_ = path;
-}
-
-TempFolder::~TempFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 DaemonProcess::DaemonProcess(std::string data_dir, const Options& options)
     : data_dir_(std::move(data_dir)) {

@@ -11,21 +11,11 @@
 
 #include <sys/types.h>
 
+#include "support/temporary_directory.hpp"
+
 namespace tenzro::testing {
 
-/// A folder that is removed with everything in it.
-class TempFolder {
- public:
-  TempFolder();
-  ~TempFolder();
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using TempFolder = TemporaryDirectory;
 
 class DaemonProcess {
  public:
