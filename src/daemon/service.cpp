@@ -22,6 +22,7 @@
 #include "metrics_page.hpp"
 #include "own_addresses.hpp"
 #include "rpc_service.hpp"
+#include "signals.hpp"
 #include "version.hpp"
 
 namespace tenzro::daemon {
@@ -319,6 +320,7 @@ Service::~Service() {
 ExitCode Service::run() {
   signals_.add(SIGTERM);
   signals_.add(SIGINT);
+  release_signals();
   await_signal();
   spdlog::info("tenzrod version={} endpoint_id={} provider={} rpc={} backend={} threads={}",
                kVersion, to_hex(key_->public_key()), to_hex(key_->address()),
