@@ -19,7 +19,7 @@ BufferRef BufferRef::allocate(std::size_t size) {
 
 BufferRef BufferRef::copy_of(std::span<const std::byte> bytes) {
   BufferRef buffer = allocate(bytes.size());
-  if (!bytes.empty()) std::memcpy(buffer.data_, bytes.data(), bytes.size());
+  if (buffer.data_ != nullptr) std::memcpy(buffer.data_, bytes.data(), bytes.size());
   return buffer;
 }
 

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "commands.hpp"
+#include "format.hpp"
 
 namespace tenzro::cli {
 namespace {
@@ -36,6 +37,16 @@ void read_numbers_plainly(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
     if (option->get_type_name() == "UINT") option->check(plain);
   }
+}
+
+/// The first word that no command took, where no command was chosen at all; else nothing. Why: the
+/// parser's own error then says only that a command is missing.
+std::optional<std::string> unknown_word(const CLI::App& app, const CLI::App& moe) {
+  const CLI::App& group = moe.parsed() ? moe : app;
+  if (!group.get_subcommands().empty()) return std::nullopt;
+  const std::vector<std::string> words = app.remaining(true);
+  if (words.empty()) return std::nullopt;
+  return words.front();
 }
 
 }  // namespace
@@ -74,6 +85,11 @@ std::variant<Parsed, Said> parse_command_line(std::vector<std::string> arguments
   try {
     app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
+    if (const auto word = unknown_word(app, moe)) {
+      return Said{ExitCode::usage, "'" + printable(*word) + "' is no command or flag of '" +
+                                       (moe.parsed() ? "tenzro moe" : "tenzro") +
+                                       "'.\nRun with --help for more information.\n"};
+    }
     std::ostringstream text;
     const int code = app.exit(error, text, text);
     return Said{code == 0 ? ExitCode::done : ExitCode::usage, text.str()};

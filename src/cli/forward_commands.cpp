@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "commands.hpp"
+#include "number_list.hpp"
 #include "table.hpp"
 #include "tensor_file.hpp"
 
@@ -49,9 +50,8 @@ void add_common_flags(CLI::App& command, RunFlags& flags) {
 
 void add_gate_flags(CLI::App& command, RunFlags& flags) {
   command.add_option("--top-k", flags.top_k, "experts per token (default: the gate's own)");
-  command.add_option("--token-ids", flags.token_ids, "token ids, for layers that route by them")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  add_number_list(command, "--token-ids", flags.token_ids,
+                  "token ids, for layers that route by them");
   command.add_option("--router-hidden-file", flags.router_hidden_file,
                      "what the router reads, where that is not what the experts read");
 }
@@ -205,9 +205,8 @@ void add_execute(CLI::App& moe, Selection& selection) {
   CLI::App& command = *moe.add_subcommand("execute", "run one expert of this node");
   add_common_flags(command, *flags);
   command.add_option("--expert", flags->expert, "expert of the layer")->required();
-  command.add_option("--token-indices", flags->token_indices, "a row's token (default: 0, 1, ...)")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  add_number_list(command, "--token-indices", flags->token_indices,
+                  "a row's token (default: 0, 1, ...)");
   add_profile_flag(command, *flags);
   add_out_flag(command, *flags);
   command.callback([flags, &selection] {

@@ -7,6 +7,7 @@
 
 #include "commands.hpp"
 #include "format.hpp"
+#include "number_list.hpp"
 #include "table.hpp"
 
 namespace tenzro::cli {
@@ -143,9 +144,7 @@ void add_prepare_experts(CLI::App& moe, Selection& selection) {
       *moe.add_subcommand("prepare-experts", "slice and quantise the experts of a checkpoint");
   command.add_option("--model-id", flags->model, "model")->required();
   command.add_option("--layer", flags->layer, "layer")->required();
-  command.add_option("--experts", flags->experts, "experts, like 0,3 (default: all)")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  add_number_list(command, "--experts", flags->experts, "experts, like 0,3 (default: all)");
   command.add_flag("--no-gate", flags->no_gate, "leave the layer's gate out");
   CLI::Option& quant = *command.add_option("--quant", flags->quant, "q4_k_m, q8_0, q4_k or q6_k");
   command.add_option("--quant-json", flags->quant_json, R"(like {"up":"q4_k","down":"q6_k"})")

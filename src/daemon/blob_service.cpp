@@ -43,7 +43,7 @@ void BlobService::post(std::function<void()> task) {
 
 void BlobService::on_get(http::RequestRef ref, const BlobHash& hash, const http::Caller& caller) {
   if (!caller.scopes.read) {
-    refuse(ref, {ErrorCode::forbidden, "", "the read scope is needed"});
+    refuse_scope(ref, caller);
     return;
   }
   // The server ignores an answer to a request that has ended meanwhile.
@@ -117,6 +117,18 @@ void BlobService::on_put_ended(http::RequestRef ref) {
 
 void BlobService::on_gone(http::RequestRef ref) {
   uploads_.erase(ref);
+}
+
+void BlobService::refuse_scope(http::RequestRef ref, const http::Caller& caller) {
+  if (!caller.token_name.empty()) {
+    refuse(ref, {ErrorCode::forbidden, "", "this token lacks the read scope"});
+    return;
+  }
+  const Error error{ErrorCode::forbidden, "", "a bearer token with the read scope is needed"};
+  server_->reply(ref, {.status = 401,
+                       .content_type = "application/json",
+                       .body = BufferRef::copy_of(rpc::error_reply(error)),
+                       .headers = {{.name = "WWW-Authenticate", .value = "Bearer"}}});
 }
 
 void BlobService::refuse(http::RequestRef ref, const Error& error) {

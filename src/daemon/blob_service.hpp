@@ -35,6 +35,8 @@ class BlobService {
 
  private:
   void refuse(http::RequestRef ref, const Error& error);
+  /// As for pages: 401 without a known token, 403 with one that does not suffice.
+  void refuse_scope(http::RequestRef ref, const http::Caller& caller);
   /// Runs `task` on the loop, later, unless this service is gone by then. Any thread.
   void post(std::function<void()> task);
 

@@ -11,6 +11,7 @@
 #include "tenzro/store/identity.hpp"
 
 #include "service.hpp"
+#include "signals.hpp"
 #include "startup.hpp"
 #include "version.hpp"
 
@@ -66,6 +67,7 @@ void raise_file_limit() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  daemon::hold_signals();
   return_large_blocks();
   raise_file_limit();
   std::signal(SIGPIPE, SIG_IGN);  // a log reader that leaves does not end the node

@@ -22,6 +22,7 @@
 #include "metrics_page.hpp"
 #include "own_addresses.hpp"
 #include "rpc_service.hpp"
+#include "signals.hpp"
 #include "version.hpp"
 
 namespace tenzro::daemon {
@@ -79,6 +80,13 @@ std::uint64_t random_seed() {
   return seed;
 }
 
+node::ExecuteRule execute_rule(std::string_view name) {
+  if (name == "open") return node::ExecuteRule::open;
+  if (name == "allowlist") return node::ExecuteRule::allowlist;
+  if (name == "token") return node::ExecuteRule::token;
+  return node::ExecuteRule::mesh;
+}
+
 /// Of checked text (startup.cpp).
 std::set<EndpointId> endpoint_ids(const std::vector<std::string>& texts) {
   std::set<EndpointId> ids;
@@ -86,13 +94,6 @@ std::set<EndpointId> endpoint_ids(const std::vector<std::string>& texts) {
     if (const auto id = hash_from_hex(text)) ids.insert(*id);
   }
   return ids;
-}
-
-node::ExecuteRule execute_rule(std::string_view name) {
-  if (name == "open") return node::ExecuteRule::open;
-  if (name == "allowlist") return node::ExecuteRule::allowlist;
-  if (name == "token") return node::ExecuteRule::token;
-  return node::ExecuteRule::mesh;
 }
 
 node::Options node_options(const config::Config& config) {
@@ -319,6 +320,7 @@ Service::~Service() {
 ExitCode Service::run() {
   signals_.add(SIGTERM);
   signals_.add(SIGINT);
+  release_signals();
   await_signal();
   spdlog::info("tenzrod version={} endpoint_id={} provider={} rpc={} backend={} threads={}",
                kVersion, to_hex(key_->public_key()), to_hex(key_->address()),

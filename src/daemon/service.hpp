@@ -11,7 +11,8 @@
 
 namespace tenzro::daemon {
 
-/// Runs until SIGTERM or SIGINT (drains, at most 10 s), or a second one (ends at once).
+/// Runs until SIGTERM or SIGINT (drains, at most 10 s), or a second one (ends at once). One that
+/// came while it started counts. Requires hold_signals().
 [[nodiscard]] ExitCode run_service(const Settings& settings);
 
 }  // namespace tenzro::daemon

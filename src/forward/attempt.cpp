@@ -50,6 +50,7 @@ std::optional<Verdict> Attempts::on_job_done(Instant now, JobId id, const work::
 void Attempts::send(Instant now, Attempt& attempt, const work::EncodedCall& encoded, Outbox& out) {
   const PeerCallId id = mesh_.calls.next();
   attempt.peer_call = id;
+  attempt.carrier = encoded.carrier;
   attempt.open.sent = now;
   by_call_.emplace(id, attempt.id);
   if (mesh_.limits.hedges)
@@ -79,7 +80,8 @@ std::optional<Verdict> Attempts::on_call_result(Instant now, PeerCallId id,
   attempt.arrived = now;
   attempt.job = mesh_.jobs.next();
   by_job_.emplace(attempt.job, attempt.id);
-  out.emplace_back(Run{attempt.job, work::VerifyReply{attempt.call, result->bytes}});
+  out.emplace_back(
+      Run{attempt.job, work::VerifyReply{attempt.call, result->bytes, attempt.carrier}});
   return std::nullopt;
 }
 

@@ -29,6 +29,10 @@ Status Holder::begin_load(Load load, Outbox& out) {
                 "this node already holds " + std::to_string(options_.holdings_max) +
                     " experts and gates, its maximum");
   }
+  if (load.row.expert) {
+    reserve_for(load, load.source.blob.size());
+    make_room(0, out);  // one that does not fit is admitted all the same, and counted
+  }
   const JobId id = ids_.next();
   std::optional<BlobHash> expected;
   if (!load.source.is_inline) expected = load.source.uri_hash;
@@ -51,6 +55,7 @@ void Holder::on_load_admitted(Load load, const work::JobResult& result, Outbox& 
     load.row.hash = expert->hash;
     load.row.facts = expert->facts;
     load.resident = expert->resident;
+    reserve_for(load, expert->facts.resident_bytes);
   } else {
     const auto& admitted = std::get<work::AdmittedGate>(*result);
     load.row.hash = admitted.hash;
@@ -92,6 +97,7 @@ void Holder::commit_expert(Load& load, Outbox& out) {
   entry.is_checked = true;
   entry.is_reading = false;  // a read of the old bytes finds another hash and is dropped
   load.row = entry.row;
+  reserve_for(load, 0);
   take_memory(entry, std::move(load.resident));
   offer(key, entry, out);
   out.emplace_back(ExpertChanged{key, Change::held_in_memory, entry.row.source_uri});
@@ -107,7 +113,15 @@ void Holder::commit_gate(Load& load, Outbox& out) {
   out.emplace_back(GateChanged{load.row.layer, Change::held_in_memory});
 }
 
-void Holder::finish_load(const Load& load, Status status, Outbox& out) {
+void Holder::reserve_for(Load& load, std::uint64_t bytes) {
+  if (bytes < load.reserved_bytes) is_settled_ = false;
+  reserved_bytes_ += bytes;
+  reserved_bytes_ -= load.reserved_bytes;
+  load.reserved_bytes = bytes;
+}
+
+void Holder::finish_load(Load& load, Status status, Outbox& out) {
+  reserve_for(load, 0);
   if (load.row.expert) {
     const ExpertKey key{load.row.layer.model, load.row.layer.layer, *load.row.expert};
     out.emplace_back(ExpertLoaded{load.waiter, key, std::move(status)});

@@ -1,26 +1,22 @@
 #include "refusal.hpp"
 
+#include "tenzro/rpc/exchange.hpp"
+
 namespace tenzro::http {
 namespace {
 
-constexpr int kInvalidRequest = -32600;
-constexpr int kForbidden = -32001;
-constexpr int kInfrastructure = -32000;
-
-int json_rpc_code(int status) {
-  if (status == 401 || status == 403) return kForbidden;
-  return status >= 500 ? kInfrastructure : kInvalidRequest;
+ErrorCode error_code(int status) {
+  if (status == 401 || status == 403) return ErrorCode::forbidden;
+  return status >= 500 ? ErrorCode::infrastructure : ErrorCode::invalid_request;
 }
 
 }  // namespace
 
 Reply make_reply(const Refusal& refusal) {
-  const std::string body = R"({"jsonrpc":"2.0","error":{"code":)" +
-                           std::to_string(json_rpc_code(refusal.status)) + R"(,"message":")" +
-                           refusal.message + R"("},"id":null})";
+  const Error error{error_code(refusal.status), "", refusal.message};
   return Reply{.status = refusal.status,
                .content_type = "application/json",
-               .body = BufferRef::copy_of(body),
+               .body = BufferRef::copy_of(rpc::error_reply(error)),
                .headers = refusal.headers};
 }
 

@@ -10,7 +10,7 @@ namespace tenzro::http {
 
 struct Refusal {
   int status = 400;
-  /// One sentence for the client, ours alone: no client text, so it needs no escaping.
+  /// One sentence for the client.
   std::string message;
   std::vector<Header> headers;
 };

@@ -121,7 +121,8 @@ void EndpointState::turn() {
     if (events_.empty()) break;
   }
   is_in_turn_ = false;
-  if (!events_.empty() || (table_.has_dirty() && !socket_.is_blocked())) schedule_turn();
+  const bool can_write = socket_.is_open() && !socket_.is_blocked();
+  if (!events_.empty() || (table_.has_dirty() && can_write)) schedule_turn();
   table_.sweep();
   retired_.clear();
   arm_timer();
@@ -246,10 +247,6 @@ void EndpointState::on_request_gone(PeerRequestId request) {
   requests_.erase(request);
   events_.emplace_back(RequestGone{request});
   schedule_turn();
-}
-
-void EndpointState::on_black_hole() {
-  ++totals_.mtu_black_holes;
 }
 
 void EndpointState::on_dirty(Connection& connection) {

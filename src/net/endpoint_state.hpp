@@ -68,7 +68,9 @@ class EndpointState final : public ConnectionOwner,
   void on_call_ended(PeerCallId call, Result<Reply> reply) override;
   PeerRequestId on_request(Connection& connection, std::int64_t stream, BufferRef bytes) override;
   void on_request_gone(PeerRequestId request) override;
-  void on_black_hole() override;
+
+  void on_black_hole() override { ++totals_.mtu_black_holes; }
+
   void on_dirty(Connection& connection) override;
   void on_lost(Connection& connection, const Error& error) override;
 

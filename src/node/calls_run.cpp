@@ -8,30 +8,11 @@ namespace {
 
 constexpr std::size_t kForwardTimesKept = 1024;
 
-/// What a router draws holders by: its own number for the request, so that two routers differ.
-std::uint64_t draw_number(RequestId request, const ProviderAddress& self) {
-  std::uint64_t salt = 0;
-  for (std::size_t i = 0; i < sizeof(salt); ++i) salt |= std::uint64_t{self[i]} << (8 * i);
-  return salt ^ static_cast<std::uint64_t>(request);
-}
-
 rpc::RoutedTokens to_answer(const routing::Routed& routed) {
   rpc::RoutedTokens tokens{.tokens = routed.tokens, .slots_per_token = routed.slots_per_token};
   tokens.slots.reserve(routed.slots.size());
   for (const routing::Slot& slot : routed.slots) tokens.slots.push_back({slot.expert, slot.weight});
   return tokens;
-}
-
-forward::Carrier to_carrier(rpc::CarrierChoice choice) {
-  switch (choice) {
-    case rpc::CarrierChoice::dense:
-      return forward::Carrier::dense;
-    case rpc::CarrierChoice::q8:
-      return forward::Carrier::q8;
-    case rpc::CarrierChoice::automatic:
-      break;
-  }
-  return forward::Carrier::automatic;
 }
 
 Error width_error(std::string_view field, std::uint32_t given, std::string_view whose,
@@ -105,38 +86,6 @@ void Node::start_route(RequestId request, rpc::RouteCall call, Outbox& out) {
   out.emplace_back(Run{id, std::move(job), request});
 }
 
-void Node::start_forward(Instant now, RequestId request, rpc::ForwardCall call, Outbox& out) {
-  rpc::RouteCall& route = call.route;
-  const auto gate = gate_for(route);
-  if (!gate) return reply(request, fail(gate.error()), out);
-  const auto top_k = choose_top_k(route, (*gate)->router);
-  if (!top_k) return reply(request, fail(top_k.error()), out);
-  if (auto status = check_size(route, *top_k, **gate); !status)
-    return reply(request, fail(status.error()), out);
-  ++totals_.forwards;
-  const rpc::CarrierChoice carrier = call.carrier.value_or(options_.carrier);
-  forward::Request forward{.number = draw_number(request, about_.provider),
-                           .layer = route.key,
-                           .tokens = route.hidden.count,
-                           .d_model = route.d_model,
-                           .hidden = std::move(route.hidden.data),
-                           .top_k = *top_k,
-                           .allow_cold = call.allow_cold,
-                           .allow_partial = call.allow_partial,
-                           .carrier = to_carrier(carrier),
-                           .profile = call.profile.value_or(options_.profile),
-                           .min_kept_mass = options_.min_kept_mass,
-                           .deadline = now + options_.forward_deadline};
-  if (route.router_hidden) forward.router_hidden = std::move(route.router_hidden->data);
-  if (route.token_ids) forward.token_ids = std::move(*route.token_ids);
-  ForwardWait wait{std::make_unique<forward::Flight>(std::move(forward), *gate, mesh_), now,
-                   *top_k};
-  forward::Outbox actions;
-  wait.flight->start(now, actions);
-  requests_.at(request) = std::move(wait);
-  queue_forward(request, std::move(actions));
-}
-
 Result<std::unique_ptr<forward::Execution>> Node::make_execution(Instant now, rpc::ExecuteCall call,
                                                                  const EndpointId* router) {
   const work::ExpertFacts* facts = holder_.facts(call.key);
@@ -199,16 +148,6 @@ void Node::on_execute_job(RequestId request, forward::Execution& execution,
   } else {
     execution.on_experts_done(std::get<work::ExpertsResult>(*result), actions);
   }
-  queue_forward(request, std::move(actions));
-}
-
-void Node::advance_forward(RequestId request) {
-  const auto it = requests_.find(request);
-  if (it == requests_.end()) return;
-  auto* wait = std::get_if<ForwardWait>(&it->second);
-  if (wait == nullptr) return;
-  forward::Outbox actions;
-  wait->flight->advance(actions);
   queue_forward(request, std::move(actions));
 }
 
@@ -310,29 +249,6 @@ void Node::finish_execute(RequestId request, const Result<forward::ExecutionOutc
               rpc::ExecuteAnswer{asked.key, asked.d_model, asked.token_indices, outcome->outputs,
                                  outcome->receipt_json, outcome->receipt2_json},
               out);
-}
-
-void Node::count(const forward::Tally& tally) {
-  totals_.replans += tally.replans;
-  totals_.batches_local += tally.local;
-  totals_.batches_iroh += tally.iroh;
-  totals_.batches_http += tally.http;
-  totals_.hedges += tally.hedges;
-  totals_.failovers += tally.failovers;
-  totals_.peer_failures += tally.failures;
-  totals_.peer_busy += tally.busy;
-}
-
-void Node::abandon_forward(Instant now, Waiting& waiting, Outbox& out) {
-  auto* wait = std::get_if<ForwardWait>(&waiting);
-  if (wait == nullptr) return;
-  forward::Outbox actions;
-  wait->flight->cancel(now, actions);
-  for (const forward::Action& action : actions) {
-    const auto& cancel = std::get<forward::CancelCall>(action);
-    callers_.erase(cancel.id);
-    out.emplace_back(cancel);
-  }
 }
 
 void Node::end_request(RequestId request, Result<rpc::Answer> answer, Outbox& out) {

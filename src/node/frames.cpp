@@ -8,6 +8,10 @@ namespace {
 constexpr std::uint64_t kReplyTextBytesMax = 16ULL << 10U;
 constexpr std::uint64_t kIndexBytesMax = 11;
 
+/// What serving a frame takes beside its bytes, as a multiple of them: decoded rows (Q8_0 opens to
+/// 32 / 34 x 4 of its blocks) and outputs.
+constexpr std::uint64_t kFrameMemoryFactor = 5;
+
 /// The runtime's own text, as this protocol gives it.
 Error raw_error(Error error) {
   constexpr std::string_view kPrefix = "moe execute: ";
@@ -35,13 +39,16 @@ Status check_reply_fits(const rpc::ExecuteCall& call) {
 
 void Node::serve_frame(Instant now, work::PeerRequest request, Outbox& out) {
   ++totals_.peer_requests_moe;
-  if (const auto error = why_busy(request.bytes.size())) {
+  const std::uint64_t beside = request.bytes.size() * kFrameMemoryFactor;
+  if (const auto error = why_busy(request.bytes.size() + beside)) {
     ++totals_.peer_refused_busy;
     const auto frame = wire::make_moe_frame(BufferRef::copy_of(rpc::error_reply(*error)));
     out.emplace_back(SendReply{request.id, *frame});
     return;
   }
   PeerWait& wait = admit_peer(now, request);
+  wait.bytes += beside;
+  peer_bytes_ += beside;
   const JobId id = ids_.next();
   wait.work = FrameWait{.job = id};
   owners_.emplace(id, request.id);

@@ -12,15 +12,6 @@ constexpr std::size_t kGate = 0;
 constexpr std::size_t kUp = 1;
 constexpr std::size_t kDown = 2;
 
-std::string shape_text(const std::vector<std::uint64_t>& shape) {
-  std::string text = "[";
-  for (const std::uint64_t dimension : shape) {
-    if (text.size() > 1) text += ", ";
-    text += std::to_string(dimension);
-  }
-  return text + "]";
-}
-
 }  // namespace
 
 std::vector<std::string> Job::expert_tensors(ExpertIndex expert) const {
@@ -54,8 +45,8 @@ Status Job::check_shape(const std::string& tensor, std::vector<std::uint64_t> sh
   const Located& located = it->second;
   if (located.info.shape != shape) {
     return fail(ErrorCode::runtime, located.file,
-                "tensor '" + tensor + "' has shape " + shape_text(located.info.shape) +
-                    ", expected " + shape_text(shape));
+                "tensor '" + tensor + "' has shape " + tensor::shape_text(located.info.shape) +
+                    ", expected " + tensor::shape_text(shape));
   }
   const tensor::DType dtype = located.info.dtype;
   if (dtype != tensor::DType::f32 && dtype != tensor::DType::f16 && dtype != tensor::DType::bf16) {

@@ -45,7 +45,9 @@ OpenRPC document.
 | -32001 | the token is missing or lacks the method's scope |
 | -32004 | model, weights, execution or receipts |
 
-Scopes matter where the node has a tokens file: `read`, `execute` and `admin` are granted one by one.
+Scopes matter where the node has a tokens file: `read`, `execute` and `admin` are granted one by one. Of
+the pages, `GET /metrics` and `GET /blob/<hash>` need `read` and `PUT /blob` needs `admin`: without a known token the answer
+is 401 with `WWW-Authenticate: Bearer`, with one that lacks the scope 403.
 )";
 
 /// A cell of a table: the bar would end it.

@@ -11,79 +11,10 @@
 namespace tenzro::store {
 namespace {
 
-constexpr std::int64_t kSchemaVersion = 1;
-
-constexpr const char* kSettings =
-    "PRAGMA synchronous=FULL;"
-    // Every commit goes on into the database file at once: what a damaged log could lose is one
-    // change, not a session.
-    "PRAGMA wal_autocheckpoint=1;"
-    "PRAGMA trusted_schema=OFF;"
-    "PRAGMA cell_size_check=ON;"
-    "PRAGMA temp_store=MEMORY;";
-
-constexpr const char* kSchema =
-    "CREATE TABLE holdings("
-    "  model TEXT NOT NULL, layer INTEGER NOT NULL, expert INTEGER NOT NULL, hash BLOB NOT NULL,"
-    "  source_uri TEXT, d_model INTEGER NOT NULL, d_ff INTEGER NOT NULL, gate_type TEXT,"
-    "  up_type TEXT NOT NULL, down_type TEXT NOT NULL, resident_bytes INTEGER NOT NULL,"
-    "  gate_experts INTEGER NOT NULL, gate_d_model INTEGER NOT NULL, gate_bytes INTEGER NOT NULL,"
-    "  saved INTEGER NOT NULL, PRIMARY KEY(model, layer, expert)) WITHOUT ROWID;"
-    "CREATE INDEX holdings_by_hash ON holdings(hash);"
-    "CREATE INDEX holdings_by_saved ON holdings(saved);"
-    "CREATE TABLE blobs("
-    "  hash BLOB NOT NULL PRIMARY KEY, size INTEGER NOT NULL, published INTEGER NOT NULL) WITHOUT "
-    "ROWID;"
-    "PRAGMA user_version=1;";
+/// The columns of a holding and `saved`, as parameters.
+constexpr const char* kValues = "?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15";
 
 }  // namespace
-
-Result<std::unique_ptr<Index>> Index::open(const std::string& path) {
-  Result<std::unique_ptr<Database>> database = Database::open(path);
-  if (!database) return fail(database.error());
-  std::unique_ptr<Index> index(new Index(std::move(*database)));
-  if (Status checked = index->check_file(); !checked) return fail(checked.error());
-  return index;
-}
-
-Status Index::check_file() {
-  const Result<std::int64_t> version = database_->ask_integer("PRAGMA user_version");
-  if (!version) return fail(version.error());
-  const Result<std::int64_t> tables = database_->ask_integer("SELECT count(*) FROM sqlite_schema");
-  if (!tables) return fail(tables.error());
-  is_missing_ = *version == 0 && *tables == 0;
-  if (is_missing_) return {};
-  if (*version != kSchemaVersion) {
-    return fail(database_->damaged("its schema version is " + std::to_string(*version) +
-                                   ", this program knows " + std::to_string(kSchemaVersion)));
-  }
-  if (Status set = database_->execute(kSettings); !set) return set;
-  const Result<std::string> check = database_->ask("PRAGMA quick_check(1)");
-  if (!check) return fail(check.error());
-  if (*check != "ok") return fail(database_->damaged(echo(*check)));
-  const Result<std::int64_t> saved =
-      database_->ask_integer("SELECT coalesce(max(saved), 0) FROM holdings");
-  if (!saved) return fail(saved.error());
-  last_saved_ = *saved;
-  return {};
-}
-
-Error Index::missing(std::string_view why) const {
-  return database_->absent(why);
-}
-
-Status Index::create() {
-  // The mode is written into the file, so it is chosen once.
-  const Result<std::string> mode = database_->ask("PRAGMA journal_mode=WAL");
-  if (!mode) return fail(mode.error());
-  if (Status set = database_->execute(kSettings); !set) return set;
-  Result<Transaction> transaction = Transaction::begin(*database_);
-  if (!transaction) return fail(transaction.error());
-  if (Status created = database_->execute(kSchema); !created) return created;
-  if (Status committed = transaction->commit(); !committed) return committed;
-  is_missing_ = false;
-  return {};
-}
 
 Result<std::vector<work::HoldingRow>> Index::holdings() {
   Result<Statement> statement = database_->prepare("SELECT " + std::string(kHoldingColumns) +
@@ -172,8 +103,8 @@ Result<Index::Removed> Index::remove(const LayerKey& layer, std::optional<Expert
 
 Status Index::publish(const BlobRow& blob) {
   Result<Statement> statement = database_->prepare(
-      "INSERT INTO blobs(hash, size, published) VALUES(?, ?, 1) ON CONFLICT(hash) DO UPDATE SET "
-      "published = 1");
+      "INSERT INTO blobs(hash, size, published, digest) VALUES(?1, ?2, 1, row_digest(?1, ?2, 1))"
+      " ON CONFLICT(hash) DO UPDATE SET published = 1, digest = row_digest(hash, size, 1)");
   if (!statement) return fail(statement.error());
   return statement->bind(blob.hash).bind(static_cast<std::int64_t>(blob.size_bytes)).run();
 }
@@ -209,7 +140,7 @@ Result<std::optional<BlobHash>> Index::hash_of_key(const LayerKey& layer,
 Status Index::insert(const work::HoldingRow& row) {
   Result<Statement> statement =
       database_->prepare("INSERT OR REPLACE INTO holdings(" + std::string(kHoldingColumns) +
-                         ", saved) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+                         ", saved, digest) VALUES(" + kValues + ", row_digest(" + kValues + "))");
   if (!statement) return fail(statement.error());
   bind_holding(*statement, row);
   return statement->bind(++last_saved_).run();
@@ -217,9 +148,19 @@ Status Index::insert(const work::HoldingRow& row) {
 
 Status Index::add_blob(const BlobRow& blob) {
   Result<Statement> statement = database_->prepare(
-      "INSERT INTO blobs(hash, size, published) VALUES(?, ?, 0) ON CONFLICT(hash) DO NOTHING");
+      "INSERT INTO blobs(hash, size, published, digest) VALUES(?1, ?2, 0, row_digest(?1, ?2, 0))"
+      " ON CONFLICT(hash) DO NOTHING");
   if (!statement) return fail(statement.error());
   return statement->bind(blob.hash).bind(static_cast<std::int64_t>(blob.size_bytes)).run();
+}
+
+Status Index::adopt(const BlobRow& blob) {
+  Result<Statement> wanted =
+      database_->prepare("SELECT count(*) FROM (SELECT 1 FROM holdings WHERE hash = ? LIMIT 1)");
+  if (!wanted) return fail(wanted.error());
+  const Result<bool> has_row = wanted->bind(blob.hash).step();
+  if (!has_row) return fail(has_row.error());
+  return wanted->integer(0) == 0 ? publish(blob) : add_blob(blob);
 }
 
 Result<std::optional<BlobRow>> Index::drop_if_unneeded(const BlobHash& hash) {

@@ -27,6 +27,23 @@ Status make_index(Index& index, const BlobFiles& blobs) {
   return index.create();
 }
 
+std::string damage_text(const std::string& path, const Index::Damage& damage) {
+  return "rows of '" + echo(path) +
+         "' were damaged and have been set aside in it: " + std::to_string(damage.holdings) +
+         " experts and gates are not held any more, and " + std::to_string(damage.blobs) +
+         " blobs had to be found again";
+}
+
+/// `change` frees space, or is the way to it. Where the disk has no room even for that, it gets
+/// what was put by.
+template <typename Change>
+auto with_reserve(SpaceReserve& reserve, Change change) {
+  auto changed = change();
+  const bool is_full = !changed && changed.error().code == ErrorCode::no_space;
+  if (is_full && reserve.release()) return change();
+  return changed;
+}
+
 Error missing(const BlobHash& hash) {
   return {ErrorCode::not_found, "blob " + to_hex(hash), "is not in this node's store"};
 }
@@ -37,14 +54,23 @@ Result<Shelf::Opened> Shelf::open(const std::string& index_path, const BlobFiles
                                   FileSystem& files) {
   Result<std::unique_ptr<BlobFiles>> blobs = BlobFiles::open(options, files);
   if (!blobs) return fail(blobs.error());
-  Result<std::unique_ptr<Index>> index = Index::open(index_path);
+  SpaceReserve reserve(files, index_path + ".reserve");
+  // Opening may write too: what readers share, digests, rows set aside.
+  Result<std::unique_ptr<Index>> index =
+      with_reserve(reserve, [&] { return Index::open(index_path); });
   if (!index) return fail(index.error());
   if ((*index)->is_missing()) {
     if (Status made = make_index(**index, **blobs); !made) return fail(made.error());
   }
 
   Opened opened;
-  opened.shelf.reset(new Shelf(std::move(*blobs), std::move(*index), nullptr));
+  opened.shelf.reset(
+      new Shelf(std::move(*blobs), std::move(*index), nullptr, std::move(reserve)));
+  opened.shelf->reserve_.make();
+  const Index::Damage& damage = opened.shelf->index_->damage();
+  if (damage.holdings + damage.blobs > 0) {
+    opened.warnings.push_back(damage_text(index_path, damage));
+  }
   const Result<std::vector<BlobHash>> gone = opened.shelf->reconcile();
   if (!gone) return fail(gone.error());
   // After the blobs are counted: what is left of fetches gives way to them.
@@ -73,6 +99,7 @@ Result<std::vector<BlobHash>> Shelf::reconcile() {
     Status reconciled = reconcile_folder(static_cast<std::uint8_t>(byte), gone);
     if (!reconciled) return fail(reconciled.error());
   }
+  if (Status ended = index_->end_adopting(); !ended) return fail(ended.error());
   return gone;
 }
 
@@ -84,7 +111,7 @@ Status Shelf::reconcile_folder(std::uint8_t first_byte, std::vector<BlobHash>& g
   auto file = on_disk->begin();
   for (const BlobRow& row : *wanted) {
     for (; file != on_disk->end() && *file < row.hash; ++file) {
-      if (Status removed = blobs_->remove_uncounted(*file); !removed) return removed;
+      if (Status settled = settle_stray(*file); !settled) return settled;
     }
     if (file == on_disk->end() || *file != row.hash) {
       gone.push_back(row.hash);
@@ -95,9 +122,17 @@ Status Shelf::reconcile_folder(std::uint8_t first_byte, std::vector<BlobHash>& g
     blobs_->budget().count(row.size_bytes);
   }
   for (; file != on_disk->end(); ++file) {
-    if (Status removed = blobs_->remove_uncounted(*file); !removed) return removed;
+    if (Status settled = settle_stray(*file); !settled) return settled;
   }
   return {};
+}
+
+Status Shelf::settle_stray(const BlobHash& hash) {
+  if (!index_->is_adopting()) return blobs_->remove_uncounted(hash);
+  const Result<std::uint64_t> size = blobs_->size(hash);
+  if (!size) return fail(size.error());
+  blobs_->budget().count(*size);
+  return index_->adopt({hash, *size});
 }
 
 Status Shelf::put_and_record(const BlobRow& blob,
@@ -147,9 +182,11 @@ Status Shelf::save(const work::SaveHolding& holding) {
 }
 
 Result<bool> Shelf::remove(const work::RemoveHolding& holding) {
-  const Result<Index::Removed> removed = index_->remove(holding.layer, holding.expert);
+  const Result<Index::Removed> removed =
+      with_reserve(reserve_, [&] { return index_->remove(holding.layer, holding.expert); });
   if (!removed) return fail(removed.error());
   drop_file(removed->unneeded);
+  reserve_.make();
   return removed->existed;
 }
 
@@ -196,11 +233,13 @@ Result<bool> Shelf::quarantine(const BlobHash& hash) {
   if (*intact) return false;
   const Result<std::optional<BlobRow>> known = index_->blob(hash);
   if (!known) return fail(known.error());
-  if (Status forgotten = index_->forget(hash); !forgotten) return fail(forgotten.error());
+  const Status forgotten = with_reserve(reserve_, [&] { return index_->forget(hash); });
+  if (!forgotten) return fail(forgotten.error());
   const auto lease = leases_.extract(hash);
   std::uint64_t counted = lease ? lease.mapped().size_bytes : 0;
   if (*known) counted = (*known)->size_bytes;
   if (Status moved = blobs_->quarantine(hash, counted); !moved) return fail(moved.error());
+  reserve_.make();
   return known->has_value();
 }
 

@@ -6,14 +6,16 @@
 /// more before its file goes. So a crash between the two leaves at worst a file without a row, and
 /// opening removes those. A failed change leaves the rows and every blob they name as they were,
 /// and no file that only it would have needed. On open
-///  - Files without a row are removed. There being files but no index at all is refused instead: it
-///  is the index that
-///    was lost then, not the files.
+///  - Files without a row are removed; unless rows of blobs were damaged: then any such file may
+///    have been theirs, and is kept as published.
+///  - There being files but no index at all is refused: it is the index that was lost then, not the
+///    files.
 ///  - Holdings whose file is missing are not listed, and a warning counts them; their rows stay.
 ///  Why: a disk that is
 ///    not mounted today must not cost its experts for ever.
 /// A blob under a lease has its file, counted by the budget, though no row may name it: whoever
 /// fetched it is about to. Leases end with the process, and their files with the next open.
+/// A change that frees space has some put by for it (space_reserve.hpp).
 /// Thread: changes one at a time; `blobs()` as it says itself.
 #include <cstdint>
 #include <functional>
@@ -29,6 +31,7 @@
 #include "blob_files.hpp"
 #include "index.hpp"
 #include "partials.hpp"
+#include "space_reserve.hpp"
 
 namespace tenzro::store {
 
@@ -64,8 +67,11 @@ class Shelf {
   };
 
   Shelf(std::unique_ptr<BlobFiles> blobs, std::unique_ptr<Index> index,
-        std::unique_ptr<Partials> partials)
-      : blobs_(std::move(blobs)), index_(std::move(index)), partials_(std::move(partials)) {}
+        std::unique_ptr<Partials> partials, SpaceReserve reserve)
+      : blobs_(std::move(blobs)),
+        index_(std::move(index)),
+        partials_(std::move(partials)),
+        reserve_(std::move(reserve)) {}
 
   /// A blob that no row names any more; one under a lease stays.
   void drop_file(const std::optional<BlobRow>& unneeded);
@@ -74,6 +80,8 @@ class Shelf {
   /// The blobs of the index whose files are missing, ascending.
   Result<std::vector<BlobHash>> reconcile();
   Status reconcile_folder(std::uint8_t first_byte, std::vector<BlobHash>& gone);
+  /// A file that no row names.
+  Status settle_stray(const BlobHash& hash);
   /// Puts the blob of `hash`, then runs `record`; undoes the first where the second fails.
   Status put_and_record(const BlobRow& blob, const std::function<Status(BlobFiles::Counted)>& put,
                         const std::function<Status()>& record);
@@ -82,6 +90,7 @@ class Shelf {
   std::unique_ptr<Index> index_;
   std::unique_ptr<Partials> partials_;
   std::map<BlobHash, Lease> leases_;
+  SpaceReserve reserve_;
 };
 
 struct Shelf::Opened {

@@ -6,6 +6,7 @@
 #include "tenzro/base/bytes.hpp"
 
 #include "os_error.hpp"
+#include "row_digest.hpp"
 
 namespace tenzro::store {
 namespace {
@@ -36,6 +37,9 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
   std::unique_ptr<Database> database(new Database(path, raw));
   if (code != SQLITE_OK) return fail(database->error(code));
   sqlite3_busy_timeout(raw, kBusyTimeoutMs);
+  if (const int added = add_row_digest(raw); added != SQLITE_OK) {
+    return fail(database->error(added));
+  }
   return database;
 }
 
@@ -54,11 +58,12 @@ Error Database::absent(std::string_view why) const {
 Error Database::error(int code) const {
   const std::string text =
       database_ != nullptr ? sqlite3_errmsg(database_.get()) : sqlite3_errstr(code);
+  // The memory that readers share is a file: on a full disk it cannot be made to its size.
+  if (primary(code) == SQLITE_FULL || code == SQLITE_IOERR_SHMSIZE) {
+    const std::string free = free_space_text(path_);
+    return {ErrorCode::no_space, echo(path_), text + (free.empty() ? "" : " (" + free + ")")};
+  }
   switch (primary(code)) {
-    case SQLITE_FULL: {
-      const std::string free = free_space_text(path_);
-      return {ErrorCode::no_space, echo(path_), text + (free.empty() ? "" : " (" + free + ")")};
-    }
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return {ErrorCode::busy, echo(path_), "is held by another program: " + text};

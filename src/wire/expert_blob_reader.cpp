@@ -28,6 +28,13 @@ Status read_projections(const TensorReader& reader, compute::ExpertView& view) {
     if (Status s = read("gate_proj.weight", inward, *view.gate); !s) return s;
     inward.rows = view.gate->rows;
     inward.cols = view.gate->cols;
+  } else {
+    // Weights that would never be used: whoever made the blob meant another activation.
+    for (const std::string_view name : {"gate_proj.weight", "gate_proj.bias"}) {
+      if (!reader.has(name)) continue;
+      return fail(ErrorCode::runtime, "",
+                  "tensor '" + std::string(name) + "' has no place in an expert of relu2");
+    }
   }
   if (Status s = read("up_proj.weight", inward, view.up); !s) return s;
   const WantedShape outward{.text = kOutward, .rows = view.up.cols, .cols = view.up.rows};

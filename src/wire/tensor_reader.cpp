@@ -15,6 +15,7 @@ namespace tenzro::wire {
 namespace {
 
 using compute::MatrixView;
+using tensor::shape_text;
 using tensor::TensorInfo;
 using tensor::WeightType;
 
@@ -101,15 +102,6 @@ Status check_shape(std::string_view name, const MatrixView& matrix, const Wanted
 }
 
 }  // namespace
-
-std::string shape_text(std::span<const std::uint64_t> shape) {
-  std::string text = "[";
-  for (const std::uint64_t size : shape) {
-    if (text.size() > 1) text += ", ";
-    text += std::to_string(size);
-  }
-  return text + ']';
-}
 
 tl::unexpected<Error> wrong_shape(std::string_view name, std::span<const std::uint64_t> shape,
                                   std::string_view expected) {

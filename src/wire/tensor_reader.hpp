@@ -67,8 +67,6 @@ class TensorReader {
   tensor::SafetensorsHeader header_;
 };
 
-/// "[2, 3]".
-[[nodiscard]] std::string shape_text(std::span<const std::uint64_t> shape);
 /// "tensor 'X' has shape …, expected …".
 [[nodiscard]] tl::unexpected<Error> wrong_shape(std::string_view name,
                                                 std::span<const std::uint64_t> shape,

@@ -51,6 +51,14 @@ TEST(Lifecycle, EveryInstructionSetGivesTheSameBits) {
   EXPECT_GE(outputs.size(), 2U);
 }
 
+TEST(Lifecycle, TermWhileStartingEndsClean) {
+  const TempFolder folder;
+  for (const int number : {SIGTERM, SIGINT}) {
+    DaemonProcess daemon(folder.path() + "/a", {.signal_while_starting = number});
+    EXPECT_EQ(daemon.wait(), 0) << daemon.log();
+  }
+}
+
 TEST(Lifecycle, TermAnswersTheRequestInFlightThenExitsClean) {
   const TempFolder folder;
   DaemonProcess daemon(folder.path() + "/a");

@@ -10,11 +10,12 @@
 namespace tenzro::testing {
 namespace {
 
-// SHA-256 of "reader" and "boss".
+// SHA-256 of "reader", "boss" and "runner".
 constexpr const char* kTokens =
     "# name scopes hash\n"
     "alice read 3d0941964aa3ebdcb00ccef58b1bb399f9f898465e9886d5aec7f31090a0fb30\n"
-    "bob read,execute,admin a5e7c002443743c5836758c7d1cd8ddefd9fcf2061daa0efaac683fb99966057\n";
+    "bob read,execute,admin a5e7c002443743c5836758c7d1cd8ddefd9fcf2061daa0efaac683fb99966057\n"
+    "carol execute 527aa9f431539da8e151d5434d1d5e611d973f601d8e970790882624554146b0\n";
 
 class Tokens : public ::testing::Test {
  protected:
@@ -39,10 +40,14 @@ class Tokens : public ::testing::Test {
     return reply.contains("error") ? reply["error"].value("code", 0) : 0;
   }
 
-  int page_status(const std::string& path, const std::string& token) {
+  HttpAnswer page(const std::string& path, const std::string& token) {
     std::map<std::string, std::string> headers;
     if (!token.empty()) headers["Authorization"] = "Bearer " + token;
-    return RpcClient(daemon_->rpc()).send("GET", path, headers, "").status;
+    return RpcClient(daemon_->rpc()).send("GET", path, headers, "");
+  }
+
+  int page_status(const std::string& path, const std::string& token) {
+    return page(path, token).status;
   }
 
   TempFolder folder_;
@@ -66,7 +71,19 @@ TEST_F(Tokens, HealthIsOpenAndMetricsAreNot) {
   EXPECT_EQ(page_status("/readyz", ""), 200);
   EXPECT_NE(page_status("/metrics", ""), 200);
   EXPECT_EQ(page_status("/metrics", "reader"), 200);
-  EXPECT_NE(page_status("/blob/" + std::string(64, 'a'), ""), 404);
+}
+
+TEST_F(Tokens, BlobsAreRefusedAsPagesAre) {
+  ASSERT_TRUE(daemon_->is_ready()) << daemon_->log();
+  for (const auto& path : {std::string("/metrics"), "/blob/" + std::string(64, 'a')}) {
+    for (const char* token : {"", "guess"}) {
+      const HttpAnswer answer = page(path, token);
+      EXPECT_EQ(answer.status, 401) << path;
+      EXPECT_EQ(answer.headers.at("www-authenticate"), "Bearer") << path;
+      EXPECT_NE(answer.body.find("-32001"), std::string::npos) << answer.body;
+    }
+    EXPECT_EQ(page_status(path, "runner"), 403) << path;
+  }
   EXPECT_EQ(page_status("/blob/" + std::string(64, 'a'), "reader"), 404);
 }
 

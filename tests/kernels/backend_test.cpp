@@ -11,6 +11,7 @@
 #include "kernels/cpu/backend/cpu_backend.hpp"
 #include "kernels/threads.hpp"
 #include "support/reference_ffn.hpp"
+#include "support/relative_l2.hpp"
 
 namespace tenzro::kernels {
 namespace {
@@ -20,6 +21,7 @@ using tensor::WeightType;
 using testing::Biases;
 using testing::make_expert;
 using testing::OwnedExpert;
+using testing::relative_l2;
 
 constexpr Isa kIsas[] = {Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512vnni};
 constexpr std::size_t kScratch = std::size_t{32} << 20U;
@@ -61,18 +63,6 @@ std::vector<float> run_serially(Isa isa, const OwnedExpert& expert,
   CpuBackend backend(kernels_up_to(isa), kScratch);
   compute::SerialExecutor serial;
   return run_expert(backend, expert, input, serial);
-}
-
-/// |found - wanted| / |wanted|, in the L2 norm.
-double relative_error(const std::vector<float>& found, const std::vector<float>& wanted) {
-  double error = 0.0;
-  double size = 0.0;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const double value = wanted[i];
-    error += (found[i] - value) * (found[i] - value);
-    size += value * value;
-  }
-  return std::sqrt(error / size);
 }
 
 struct TypePair {
@@ -387,7 +377,7 @@ TEST(CpuBackend, FastStaysWithinTheRoundingOfBf16OfDouble) {
     CpuBackend backend(kernels_up_to(best_isa()), kScratch);
     testing::ThreadsExecutor executor(2);
     const auto found = run_expert(backend, expert, input, executor, compute::Profile::fast);
-    EXPECT_LE(relative_error(found, expected), 6e-3) << d_ff;
+    EXPECT_LE(relative_l2(found, expected), 6e-3) << d_ff;
     if (backend.kernels().fast_bf16) {
       EXPECT_NE(testing::first_difference(found, run_serially(best_isa(), expert, input)), "")
           << "the fast kernel did not run";
@@ -455,7 +445,7 @@ TEST(CpuBackend, StaysNearTheDoubleReferenceForEveryType) {
     const auto found = run_serially(Isa::scalar, expert, input);
     const auto expected =
         testing::reference_ffn(expert.view(), input, testing::ActivationRounding::q8_0);
-    EXPECT_LE(relative_error(found, expected), tensor::is_quantized(types.down) ? 5e-4 : 3e-5)
+    EXPECT_LE(relative_l2(found, expected), tensor::is_quantized(types.down) ? 5e-4 : 3e-5)
         << tensor::name_of(types.type) << " " << tensor::name_of(types.down);
   }
 }

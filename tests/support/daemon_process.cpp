@@ -3,24 +3,12 @@
 #include <array>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 namespace tenzro::testing {
-
-TempFolder::TempFolder() {
-  std::string path = (std::filesystem::temp_directory_path() / "tenzro-test-XXXXXX").string();
-  if (::mkdtemp(path.data()) == nullptr) std::abort();
-  path_ = path;
-}
-
-TempFolder::~TempFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 DaemonProcess::DaemonProcess(std::string data_dir, const Options& options)
     : data_dir_(std::move(data_dir)) {
@@ -42,7 +30,7 @@ DaemonProcess::DaemonProcess(std::string data_dir, const Options& options)
   }
   ::close(pipe[1]);
   log_fd_ = pipe[0];
-  read_until_ready();
+  read_until_ready(options.signal_while_starting);
 }
 
 DaemonProcess::~DaemonProcess() {
@@ -52,7 +40,7 @@ DaemonProcess::~DaemonProcess() {
   }
 }
 
-void DaemonProcess::read_until_ready() {
+void DaemonProcess::read_until_ready(int signal_while_starting) {
   constexpr std::string_view kReady = "ready rpc=";
   std::array<char, 4096> chunk{};
   for (;;) {
@@ -64,6 +52,7 @@ void DaemonProcess::read_until_ready() {
     }
     const ssize_t got = ::read(log_fd_, chunk.data(), chunk.size());
     if (got <= 0) return;
+    if (log_.empty() && signal_while_starting != 0) signal(signal_while_starting);
     log_.append(chunk.data(), static_cast<std::size_t>(got));
   }
 }

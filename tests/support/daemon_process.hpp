@@ -11,27 +11,19 @@
 
 #include <sys/types.h>
 
+#include "support/temporary_directory.hpp"
+
 namespace tenzro::testing {
 
-/// A folder that is removed with everything in it.
-class TempFolder {
- public:
-  TempFolder();
-  ~TempFolder();
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using TempFolder = TemporaryDirectory;
 
 class DaemonProcess {
  public:
   struct Options {
     std::vector<std::string> arguments;
     std::map<std::string, std::string> environment;
+    /// Sent when the log begins, long before "ready"; 0: none.
+    int signal_while_starting = 0;
   };
 
   /// Starts `tenzrod --data-dir DATA_DIR --rpc-listen 127.0.0.1:0 ARGUMENTS` and waits until it is
@@ -59,7 +51,7 @@ class DaemonProcess {
   int wait();
 
  private:
-  void read_until_ready();
+  void read_until_ready(int signal_while_starting);
 
   std::string data_dir_;
   pid_t pid_ = -1;

@@ -64,11 +64,6 @@ class NodeWorld {
   PeerRequestId begin_peer(wire::Protocol protocol, const EndpointId& from, BufferRef bytes);
   void cancel_peer(PeerRequestId request);
 
-  /// What the node wanted from its peers and nobody has taken yet.
-  [[nodiscard]] std::vector<node::Action> take_peer_actions() {
-    return std::exchange(peer_actions_, {});
-  }
-
   [[nodiscard]] std::uint32_t leases(const BlobHash& hash) { return store_.leases(hash); }
 
   [[nodiscard]] std::size_t jobs_run() const { return jobs_run_; }

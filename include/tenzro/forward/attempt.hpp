@@ -43,6 +43,7 @@ struct Verdict {
 struct Attempt {
   AttemptId id{};
   std::shared_ptr<const work::RemoteCall> call;
+  BufferRef carrier;  ///< the rows as they were sent
   work::PeerTarget target;
   std::string http_endpoint;
   std::vector<PartIndex> parts;

@@ -33,29 +33,11 @@
 #include "tenzro/forward/attempt.hpp"
 #include "tenzro/forward/mesh.hpp"
 #include "tenzro/forward/part.hpp"
+#include "tenzro/forward/request.hpp"
 #include "tenzro/planner/plan.hpp"
 #include "tenzro/work/job.hpp"
 
 namespace tenzro::forward {
-
-enum class Carrier : std::uint8_t { automatic, dense, q8 };
-
-struct Request {
-  std::uint64_t number = 0;  ///< what the planner's draws are made of
-  LayerKey layer;
-  std::uint32_t tokens = 0;
-  std::uint32_t d_model = 0;
-  BufferRef hidden;
-  BufferRef router_hidden;  ///< empty: the router reads `hidden`
-  std::vector<std::int64_t> token_ids;
-  std::uint32_t top_k = 0;
-  std::optional<bool> allow_cold;
-  bool allow_partial = false;
-  Carrier carrier = Carrier::automatic;
-  compute::Profile profile = compute::Profile::exact;
-  double min_kept_mass = 0.5;
-  Instant deadline;
-};
 
 class Flight {
  public:

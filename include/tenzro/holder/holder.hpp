@@ -12,6 +12,9 @@
 ///  that no lease pins
 ///    loses its memory form; nothing is ever dropped from disk to make room. Why: residency is a
 ///    cache, holding is not.
+///  - A load takes its share of the budget from the request on: its blob's bytes, then what it
+///  holds in the backend. Why: many loads at once would fill the memory before the first is
+///  counted.
 ///  - A lease pins what it got until it lets go. Experts that are on disk are read and uploaded in
 ///  order of request while
 ///    they fit beside what is pinned; a set larger than the budget so runs in turns. One expert
@@ -211,6 +214,8 @@ class Holder {
     work::HoldingRow row;
     std::shared_ptr<const compute::ResidentExpert> resident;
     std::shared_ptr<const work::Gate> gate;
+    /// Of the budget: its blob's bytes, then its resident form's.
+    std::uint64_t reserved_bytes = 0;
   };
 
   /// A blob on its way from disk to memory.
@@ -232,7 +237,8 @@ class Holder {
   Status begin_load(Load load, Outbox& out);
   void on_load_admitted(Load load, const work::JobResult& result, Outbox& out);
   void on_load_saved(Load load, const work::StoreResult& result, Outbox& out);
-  void finish_load(const Load& load, Status status, Outbox& out);
+  void finish_load(Load& load, Status status, Outbox& out);
+  void reserve_for(Load& load, std::uint64_t bytes);
   void commit_expert(Load& load, Outbox& out);
   void commit_gate(Load& load, Outbox& out);
   void on_removed(const Removal& removal, const work::StoreResult& result, Outbox& out);
@@ -273,7 +279,7 @@ class Holder {
   std::map<JobId, Removal> removing_;
   std::map<JobId, Read> quarantining_;
   Counters counters_;
-  std::uint64_t reserved_bytes_ = 0;  ///< of reads under way
+  std::uint64_t reserved_bytes_ = 0;  ///< of reads and loads under way
   std::size_t background_reads_ = 0;
   std::size_t gate_reads_ = 0;
   std::uint64_t clock_ = 0;

@@ -59,6 +59,9 @@ struct SafetensorsHeader {
 /// Both steps over a whole file in memory.
 [[nodiscard]] Result<SafetensorsHeader> parse_safetensors(std::span<const std::byte> file);
 
+/// "[2, 3]", as error texts have it.
+[[nodiscard]] std::string shape_text(std::span<const std::uint64_t> shape);
+
 /// One tensor to be written; `data` must hold product(shape) * bytes_of(dtype) bytes. Names are
 /// UTF-8 and distinct.
 struct TensorToWrite {

@@ -7,11 +7,12 @@
 /// `<name>.quant` = q8_0 | q4_k | q6_k (q4_k_m and q4_k_s read as q4_k) and `<name>.shape` =
 /// "rows,cols". Optional `gate_proj.bias`, `up_proj.bias`, `down_proj.bias` (float dtypes). Extra
 /// tensors are ignored. Metadata `tenzro.ffn` is a JSON object in a string: {activation, limit,
-/// alpha, beta, linear_beta}; absent means SwiGLU. With relu2 there is no gate_proj. Unknown keys
-/// and values are refused by name. Refused, naming tensor and row: non-finite weights or scales,
-/// Q8_0 values of -128. Error texts keep the literals clients match on: "tensor 'X' missing from
-/// blob", "tensor 'X' has shape …, expected …", "tensor 'X' has unsupported dtype … (want F32, F16,
-/// or BF16)", "quantized tensor 'X' is malformed: …", "safetensors parse error: …". Code: runtime.
+/// alpha, beta, linear_beta}; absent means SwiGLU. With relu2 there is no gate_proj, and a blob
+/// that carries one is refused. Unknown keys and values are refused by name. Refused, naming tensor
+/// and row: non-finite weights or scales, Q8_0 values of -128. Error texts keep the literals
+/// clients match on: "tensor 'X' missing from blob", "tensor 'X' has shape …, expected …", "tensor
+/// 'X' has unsupported dtype … (want F32, F16, or BF16)", "quantized tensor 'X' is malformed: …",
+/// "safetensors parse error: …". Code: runtime.
 #include <cstdint>
 #include <optional>
 #include <span>

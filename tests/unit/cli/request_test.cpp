@@ -121,6 +121,35 @@ TEST(CommandLine, WhatIsWrongIsAUsageError) {
   }
 }
 
+TEST(CommandLine, AWordThatIsNoCommandIsNamed) {
+  const std::vector<std::pair<Line, std::string>> lines = {
+      {{"statsu"}, "'statsu' is no command or flag of 'tenzro'"},
+      {{"--jsno"}, "'--jsno' is no command or flag of 'tenzro'"},
+      {{"moe", "frobnicate"}, "'frobnicate' is no command or flag of 'tenzro moe'"},
+      {{"moe", "--json", "frob\x1bnicate"}, "'frob\\x1bnicate' is no"},
+      {{"moe", "frobnicate", "--layer", "1"}, "'frobnicate' is no"},
+      {{"status", "extra"}, "extra"}};
+  for (const auto& [line, text] : lines) {
+    const auto result = parse(line);
+    const auto* said = std::get_if<Said>(&result);
+    ASSERT_NE(said, nullptr);
+    EXPECT_EQ(said->code, ExitCode::usage);
+    EXPECT_NE(said->text.find(text), std::string::npos) << said->text;
+  }
+}
+
+TEST(CommandLine, AListWithAHoleIsRefusedByItsText) {
+  for (const std::string list : {"2,,3", "2,", ",2", ",", "", "0,x", "01", "-1", "4294967296"}) {
+    const auto result =
+        parse({"moe", "prepare-experts", "--model-id", "m", "--layer", "1", "--experts", list});
+    const auto* said = std::get_if<Said>(&result);
+    ASSERT_NE(said, nullptr) << list;
+    EXPECT_EQ(said->code, ExitCode::usage);
+    EXPECT_NE(said->text.find("'" + list + "' is not a list of whole numbers"), std::string::npos)
+        << said->text;
+  }
+}
+
 TEST(CommandLine, HelpAndVersionAreNoErrors) {
   for (const Line& line : {Line{"--help"}, Line{"moe", "forward", "--help"}, Line{"--version"}}) {
     const auto result = parse(line);

@@ -143,9 +143,11 @@ void ScriptedMesh::take_run(Run& run) {
     flight_->on_job_done(now_, run.id, work::JobOutput(gated), out);
   } else if (const auto* encode = std::get_if<work::EncodeCall>(&run.job)) {
     encoded_ = encode->call;
-    flight_->on_job_done(now_, run.id, work::JobOutput(work::EncodedCall{}), out);
+    flight_->on_job_done(now_, run.id,
+                         work::JobOutput(work::EncodedCall{.carrier = encoded_->input}), out);
   } else if (const auto* verify = std::get_if<work::VerifyReply>(&run.job)) {
-    verifying_.emplace(run.id, verify->call);
+    // What was sent is what the reply is held against.
+    EXPECT_EQ(verify->carrier.bytes().data(), verify->call->input.bytes().data());
     last_verify_ = run.id;
   } else if (auto* experts = std::get_if<work::RunExperts>(&run.job)) {
     local_runs_.push_back(*experts);

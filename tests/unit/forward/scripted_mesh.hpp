@@ -132,7 +132,6 @@ class ScriptedMesh {
   std::unique_ptr<Flight> flight_;
   Instant now_{std::chrono::seconds(100)};
   routing::Routed routed_;
-  std::map<JobId, std::shared_ptr<const work::RemoteCall>> verifying_;
   std::shared_ptr<const work::RemoteCall> encoded_;
   std::optional<JobId> last_verify_;
   std::vector<Sent> sent_;

@@ -120,7 +120,8 @@ TEST_P(RequestTable, GetsItsStatusAndNoCrossOriginHeader) {
     EXPECT_NE(name.substr(0, 14), "Access-Control") << value;
   }
   EXPECT_EQ(response.headers.count("Allow"), response.status == 405 ? 1U : 0U);
-  const bool has_error_body = response.body.find(R"({"jsonrpc":"2.0","error":{"code":-32)") == 0;
+  const bool has_error_body =
+      response.body.find(R"({"jsonrpc":"2.0","id":null,"error":{"code":-32)") == 0;
   EXPECT_EQ(has_error_body, response.status >= 400 && GetParam().request.substr(0, 4) != "HEAD");
 }
 

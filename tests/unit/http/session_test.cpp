@@ -109,8 +109,8 @@ TEST(Session, ATooLargeBodyIsRefusedThoughTheClientSendsItAllFirst) {
   const Response response = client.receive();
   EXPECT_EQ(response.status, 413);
   EXPECT_EQ(response.headers.at("Connection"), "close");
-  EXPECT_EQ(response.body, R"({"jsonrpc":"2.0","error":{"code":-32600,)"
-                           R"("message":"the body is larger than 1000 bytes"},"id":null})");
+  EXPECT_EQ(response.body, R"({"jsonrpc":"2.0","id":null,"error":{"code":-32600,)"
+                           R"("message":"the body is larger than 1000 bytes"}})");
   EXPECT_TRUE(client.sees_end());
 }
 

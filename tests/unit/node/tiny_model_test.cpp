@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "support/node_world.hpp"
+#include "support/relative_l2.hpp"
 #include "support/tensor_table.hpp"
 
 namespace tenzro::testing {
@@ -72,17 +73,6 @@ class TinyModelTest : public ::testing::TestWithParam<std::tuple<TinyModel, Pres
     }
   }
 };
-
-double relative_l2(std::span<const float> got, std::span<const float> want) {
-  double difference = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < want.size(); ++i) {
-    const double d = double{got[i]} - double{want[i]};
-    difference += d * d;
-    norm += double{want[i]} * double{want[i]};
-  }
-  return std::sqrt(difference / norm);
-}
 
 void expect_routed_as(const rpc::RoutedTokens& routed, const std::vector<std::int64_t>& ids,
                       const std::vector<float>& weights, std::uint32_t top_k) {

@@ -391,17 +391,18 @@ TEST(FfnSpec, DefaultsAreThoseOfTheActivation) {
   EXPECT_EQ(spec_of(R"({"activation":"gelu_tanh"})").activation, Activation::gelu_tanh);
 }
 
-TEST(FfnSpec, Relu2HasNoGateAndIgnoresOne) {
+TEST(FfnSpec, Relu2HasNoGateAndOneIsRefusedByName) {
   BlobBuilder builder = dense_expert();
   builder.metadata("tenzro.ffn", R"({"activation":"relu2"})");
-  for (const bool with_gate : {true, false}) {
-    if (!with_gate) builder.drop("gate_proj.weight");
-    const std::vector<std::byte> blob = builder.build();
-    const Result<ExpertBlob> expert = parse_expert_blob(blob);
-    ASSERT_TRUE(expert.has_value()) << expert.error().message();
-    EXPECT_FALSE(expert->view.gate.has_value());
-    EXPECT_EQ(expert->view.d_ff(), 3U);
-  }
+  EXPECT_EQ(refusal(builder), "tensor 'gate_proj.weight' has no place in an expert of relu2");
+  builder.drop("gate_proj.weight");
+  const std::vector<std::byte> blob = builder.build();
+  const Result<ExpertBlob> expert = parse_expert_blob(blob);
+  ASSERT_TRUE(expert.has_value()) << expert.error().message();
+  EXPECT_FALSE(expert->view.gate.has_value());
+  EXPECT_EQ(expert->view.d_ff(), 3U);
+  builder.f32("gate_proj.bias", {3}, {1, 2, 3});
+  EXPECT_EQ(refusal(builder), "tensor 'gate_proj.bias' has no place in an expert of relu2");
 }
 
 struct SpecCase {

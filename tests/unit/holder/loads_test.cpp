@@ -1,0 +1,141 @@
+// A load's share of the memory budget, from the request to the durable row.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tenzro/holder/holder.hpp"
+
+namespace tenzro::holder {
+namespace {
+
+constexpr std::uint64_t kBudget = 100;
+
+class Resident final : public compute::ResidentExpert {
+ public:
+  [[nodiscard]] std::size_t bytes() const override { return 0; }
+};
+
+struct World {
+  work::JobIds ids;
+  Holder holder{{.memory_budget_bytes = kBudget, .loads_max = 4}, ids};
+  Outbox out;
+
+  /// Asks for a load of a blob of so many bytes; its job.
+  JobId begin(ExpertIndex expert, std::size_t blob_bytes) {
+    out.clear();
+    const BufferRef blob = BufferRef::copy_of(std::string(blob_bytes, 'b'));
+    EXPECT_TRUE(holder.load_expert(RequestId{1}, {"m", 0, expert}, {.blob = blob}, out));
+    return last<Run>().id;
+  }
+
+  /// The job succeeds; the store's job.
+  JobId admit(JobId job, ExpertIndex expert, std::uint64_t resident_bytes) {
+    out.clear();
+    work::AdmittedExpert admitted;
+    admitted.resident = std::make_shared<Resident>();
+    admitted.facts.resident_bytes = resident_bytes;
+    admitted.hash[0] = static_cast<std::uint8_t>(expert);
+    holder.on_job_done(job, work::JobOutput(std::move(admitted)), out);
+    return last<Store>().id;
+  }
+
+  void save(JobId job) {
+    out.clear();
+    holder.on_store_done(job, work::StoreOutput(work::Saved{}), out);
+  }
+
+  void load(ExpertIndex expert, std::uint64_t bytes) {
+    save(admit(begin(expert, bytes), expert, bytes));
+  }
+
+  [[nodiscard]] bool in_memory(ExpertIndex expert) const {
+    return holder.expert({"m", 0, expert})->in_memory;
+  }
+
+  /// Whether the last call asked the store for a blob.
+  [[nodiscard]] bool is_reading() const {
+    for (const Action& action : out) {
+      const auto* store = std::get_if<Store>(&action);
+      if (store != nullptr && std::holds_alternative<work::ReadBlob>(store->op)) return true;
+    }
+    return false;
+  }
+
+ private:
+  template <typename T>
+  T last() {
+    for (auto action = out.rbegin(); action != out.rend(); ++action) {
+      if (const auto* found = std::get_if<T>(&*action)) return *found;
+    }
+    ADD_FAILURE() << "no such action";
+    return T{};
+  }
+};
+
+TEST(Loads, ABlobBeingAdmittedMakesRoomForItself) {
+  World world;
+  world.load(0, 40);
+  world.load(1, 40);
+  world.begin(2, 50);
+  EXPECT_FALSE(world.in_memory(0)) << "the least recently used one gives way";
+  EXPECT_TRUE(world.in_memory(1));
+  EXPECT_EQ(world.holder.counters().memory_bytes, 40U);
+}
+
+TEST(Loads, WhileOneIsUnderWayNothingIsReadIntoItsRoom) {
+  World world;
+  world.load(0, 40);
+  world.load(1, 40);
+  const JobId job = world.begin(2, 50);
+  EXPECT_FALSE(world.is_reading());
+  const JobId save = world.admit(job, 2, 55);
+  EXPECT_FALSE(world.is_reading());
+  world.save(save);
+  EXPECT_FALSE(world.is_reading()) << "40 and 55 bytes leave no room for 40";
+  EXPECT_TRUE(world.in_memory(2));
+  EXPECT_EQ(world.holder.counters().memory_bytes, 95U);
+  EXPECT_EQ(world.holder.counters().admissions_over_budget, 0U);
+}
+
+TEST(Loads, ResidentFormSmallerThanItsBlobGivesTheRestBack) {
+  World world;
+  world.load(0, 40);
+  world.load(1, 40);
+  const JobId job = world.begin(2, 50);
+  world.admit(job, 2, 10);
+  EXPECT_TRUE(world.is_reading()) << "40 and 10 bytes leave room for the 40 that gave way";
+}
+
+TEST(Loads, AFailedLoadGivesItsRoomBack) {
+  for (const bool fails_at_the_store : {false, true}) {
+    World world;
+    world.load(0, 40);
+    world.load(1, 40);
+    const JobId job = world.begin(2, 50);
+    const Error error{ErrorCode::runtime, "", "no"};
+    if (fails_at_the_store) {
+      const JobId save = world.admit(job, 2, 50);
+      world.out.clear();
+      world.holder.on_store_done(save, tl::unexpected(error), world.out);
+    } else {
+      world.out.clear();
+      world.holder.on_job_done(job, tl::unexpected(error), world.out);
+    }
+    EXPECT_TRUE(world.is_reading()) << "the expert that gave way comes back";
+  }
+}
+
+TEST(Loads, OneLargerThanTheBudgetEndsOnDiskAndGivesItsRoomBack) {
+  World world;
+  world.load(0, 40);
+  world.load(1, 150);
+  EXPECT_FALSE(world.in_memory(1));
+  EXPECT_TRUE(world.is_reading()) << "the expert that gave way comes back";
+  EXPECT_EQ(world.holder.counters().memory_bytes, 0U);
+}
+
+}  // namespace
+}  // namespace tenzro::holder
