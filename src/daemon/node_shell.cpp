@@ -72,6 +72,11 @@ void NodeShell::leave(std::function<void()> done) {
   apply(std::move(out));
 }
 
+void NodeShell::when_peers_are_served(std::function<void()> done) {
+  on_served_ = std::move(done);
+  apply({});
+}
+
 RequestId NodeShell::call(rpc::Call call, Done done) {
   const RequestId request{++last_request_};
   calls_.emplace(request, Call{std::move(done), std::make_shared<std::atomic<bool>>(false)});
@@ -141,6 +146,7 @@ void NodeShell::apply(node::Outbox actions) {
   rearm();
   if (on_ready_ && node_.is_ready()) std::exchange(on_ready_, nullptr)();
   if (on_left_ && node_.has_left(workshop_.loop.now())) std::exchange(on_left_, nullptr)();
+  if (on_served_ && node_.peer_requests_in_progress() == 0) std::exchange(on_served_, nullptr)();
 }
 
 void NodeShell::fail_call(PeerCallId call, Error error) {

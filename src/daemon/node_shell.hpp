@@ -58,6 +58,8 @@ class NodeShell final : public net::Handler {
 
   /// Says goodbye to the mesh; `done` is called when it was heard, or after two seconds at most.
   void leave(std::function<void()> done);
+  /// `done` is called once no request of a peer is in progress.
+  void when_peers_are_served(std::function<void()> done);
 
   /// Lets the node act on a time that has come, or on what its owner changed.
   void tick();
@@ -88,6 +90,7 @@ class NodeShell final : public net::Handler {
   net::Endpoint* endpoint_ = nullptr;
   std::function<void()> on_ready_;
   std::function<void()> on_left_;
+  std::function<void()> on_served_;
   crypto::KeySigning signing_;
   std::uint64_t last_request_ = 0;
   /// False after destruction: results still on their way are dropped.

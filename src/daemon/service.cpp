@@ -374,7 +374,11 @@ void Service::begin_drain(int signal) {
     std::_Exit(static_cast<int>(ExitCode::done));
   });
   // Goodbye first: nobody sends new work, and what is under way ends.
-  shell_->leave([this] { server_->drain([this] { loop_.stop(); }); });
+  shell_->leave([this] {
+    server_->drain([this] {
+      shell_->when_peers_are_served([this] { endpoint_->close([this] { loop_.stop(); }); });
+    });
+  });
 }
 
 void Service::on_page(http::RequestRef id, http::Page page) {

@@ -52,7 +52,7 @@ TEST(MeshFaults, HolderKilledInTheMiddleCostsMillisecondsAndNoBit) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     Mesh mesh({.seed = seed});
     const auto call = mesh_forward(seed, 24);
-    for (int i = 0; i < 4; ++i) ASSERT_TRUE(mesh.forward(mesh_forward(100 + i, 24)));
+    for (std::uint64_t i = 0; i < 4; ++i) ASSERT_TRUE(mesh.forward(mesh_forward(100 + i, 24)));
     const RequestId request = begin_and_run(mesh, call, milliseconds(1));
     mesh.world.crash(1 + seed % 3);
     const auto [answer, time] = finish(mesh, request);
@@ -63,7 +63,7 @@ TEST(MeshFaults, HolderKilledInTheMiddleCostsMillisecondsAndNoBit) {
 
 TEST(MeshFaults, StoppedHolderIsHedgedAround) {
   Mesh mesh({});
-  for (int i = 0; i < 8; ++i) ASSERT_TRUE(mesh.forward(mesh_forward(100 + i, 8)));
+  for (std::uint64_t i = 0; i < 8; ++i) ASSERT_TRUE(mesh.forward(mesh_forward(100 + i, 8)));
   mesh.world.stop(2);
   const auto call = mesh_forward(5, 8);
   const RequestId request = mesh.world.begin(0, call);

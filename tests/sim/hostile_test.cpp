@@ -44,7 +44,7 @@ TEST(MeshHostile, HolderThatSignsNanIsAFailureOfThatHolder) {
     }
   });
   expect_truth(mesh);
-  EXPECT_GT(mesh.world.at(0).node().totals().remote_refused, 0U);
+  EXPECT_GT(mesh.world.at(0).node().totals().peer_failures, 0U);
 }
 
 TEST(MeshHostile, HolderThatSignsTooFewRowsIsAFailureOfThatHolder) {

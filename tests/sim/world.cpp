@@ -35,11 +35,10 @@ BufferRef joined(const std::vector<BufferRef>& parts) {
 
 }  // namespace
 
-World::World(const Options& options) : options_(options), prng_(options.seed) {
-  auto catalog = catalog::Catalog::builtin();
+World::World(const Options& options)
+    : options_(options), prng_(options.seed), catalog_(catalog::Catalog::builtin()) {
   auto backend = kernels::make_cpu_backend({});
-  if (!catalog || !backend) broken("no catalog or no backend", options.seed);
-  catalog_ = std::move(*catalog);
+  if (!catalog_ || !backend) broken("no catalog or no backend", options.seed);
   backend_ = std::move(*backend);
   lives_.resize(options.nodes);
   bytes_sent_.resize(options.nodes);
@@ -49,7 +48,7 @@ World::World(const Options& options) : options_(options), prng_(options.seed) {
                          .options = options.node,
                          .address = address_of(i),
                          .backend = backend_.get(),
-                         .catalog = &catalog_};
+                         .catalog = &*catalog_};
     if (options.tune) options.tune(i, setup.options);
     nodes_.push_back(std::make_unique<SimNode>(setup, *this));
   }

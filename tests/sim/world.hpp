@@ -138,7 +138,7 @@ class World final : public Effects {
 
   Options options_;
   Prng prng_;
-  catalog::Catalog catalog_;
+  Result<catalog::Catalog> catalog_;
   std::unique_ptr<compute::Backend> backend_;
   std::vector<std::unique_ptr<SimNode>> nodes_;
   std::vector<std::uint64_t> lives_;
