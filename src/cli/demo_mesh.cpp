@@ -53,6 +53,20 @@ Outcome<void> load_experts(Node& node, const Json& job, const std::string& hint)
   return {};
 }
 
+/// Waits until a node knows of so many nodes, itself included.
+Outcome<void> wait_for_meeting(Session& session, Node& node, std::size_t count) {
+  std::size_t known = 0;
+  for (int polls = 0; polls < kMapPollsMax; ++polls) {
+    const auto providers = node.call({.method = "tenzro_listProviders"});
+    if (!providers) return failure(providers.error());
+    known = providers->size();
+    if (known >= count) return {};
+    if (!session.wait(kPollInterval)) return failure(ExitCode::interrupted, "interrupted");
+  }
+  return failure(ExitCode::refused, "a holder knows of " + std::to_string(known) + " of " +
+                                        std::to_string(count) + " nodes");
+}
+
 /// Experts of the model that so many holders hold.
 std::size_t count_covered(const Json& map, std::size_t holders) {
   const Json& rows = list(map, "holders");
@@ -80,6 +94,8 @@ Outcome<std::size_t> bring_up_layer(Session& session, DemoMesh& mesh, const std:
   const auto router = mesh.router.call({.method = "tenzro_nodeStatus"});
   if (!router) return failure(router.error());
   for (const auto& holder : mesh.holders) {
+    if (auto met = wait_for_meeting(session, *holder, mesh.holders.size() + 1); !met)
+      return failure(met.error());
     const auto loaded = load_experts(*holder, *job, text(*router, "endpoint_id"));
     if (!loaded) return failure(loaded.error());
   }

@@ -161,7 +161,7 @@ TEST(MeshFaults, RestartedHolderServesAgainWithoutALoad) {
   mesh.world.run_for(seconds(60));
   EXPECT_FALSE(mesh.knows_all(0));
   mesh.world.restart(1);
-  EXPECT_TRUE(mesh.world.run_until([&] { return mesh.knows_all(0); }, seconds(60)));
+  EXPECT_TRUE(mesh.wait_until([&] { return mesh.knows_all(0); }, seconds(60)));
   const auto call = mesh_forward(11, 16);
   const auto answer = mesh.forward(call);
   ASSERT_TRUE(answer) << answer.error().message();
@@ -188,7 +188,7 @@ TEST(MeshFaults, RollingRestartThatSaysGoodbyeFailsNoRequest) {
     mesh.world.crash(i);
     serve_for(seconds(3));
     mesh.world.restart(i);
-    ASSERT_TRUE(mesh.world.run_until([&] { return mesh.knows_all(0); }, seconds(60)));
+    ASSERT_TRUE(mesh.wait_until([&] { return mesh.knows_all(0); }, seconds(60)));
     serve_for(seconds(1));
   }
 }

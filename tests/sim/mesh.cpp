@@ -9,6 +9,7 @@ namespace tenzro::testing {
 namespace {
 
 constexpr Duration kConvergenceMax = std::chrono::seconds(120);
+constexpr Duration kAskEvery = std::chrono::milliseconds(10);
 
 [[noreturn]] void give_up(const std::string& what) {
   std::fprintf(stderr, "mesh: %s\n", what.c_str());
@@ -47,7 +48,16 @@ Mesh::Mesh(const MeshSetup& setup)
     }
     return true;
   };
-  if (!world.run_until(all_know, kConvergenceMax)) give_up("the views do not converge");
+  if (!wait_until(all_know, kConvergenceMax)) give_up("the views do not converge");
+}
+
+bool Mesh::wait_until(const std::function<bool()>& is_done, Duration time) {
+  const Instant end = world.now() + time;
+  while (!is_done()) {
+    if (world.now() >= end) return false;
+    world.run_for(kAskEvery);
+  }
+  return true;
 }
 
 std::vector<std::size_t> Mesh::holders_of(ExpertIndex expert) const {

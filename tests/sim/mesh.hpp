@@ -32,6 +32,8 @@ class Mesh {
 
   /// The nodes that were given an expert.
   [[nodiscard]] std::vector<std::size_t> holders_of(ExpertIndex expert) const;
+  /// Asks every few milliseconds; what `is_done` said last.
+  bool wait_until(const std::function<bool()>& is_done, Duration time);
   /// Whether the node's shard map lists every expert with its replicas.
   [[nodiscard]] bool knows_all(std::size_t index);
   /// The shard map as one comparable text: who holds what, how warm.

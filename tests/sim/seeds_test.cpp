@@ -80,8 +80,7 @@ std::uint64_t run_chaos(std::uint64_t seed) {
   }
   EXPECT_GT(served, 10U) << "seed " << seed;
   repair_all(mesh);
-  EXPECT_TRUE(mesh.world.run_until([&] { return mesh.knows_all(0); }, seconds(180)))
-      << "seed " << seed;
+  EXPECT_TRUE(mesh.wait_until([&] { return mesh.knows_all(0); }, seconds(180))) << "seed " << seed;
   // Quarantine ends by itself; the mesh then serves as if nothing had been.
   mesh.world.run_for(seconds(301));
   const auto call = mesh_forward(777, 9);

@@ -56,6 +56,7 @@ void SimNode::start() {
 }
 
 void SimNode::crash() {
+  armed_for_.reset();
   node_.reset();
 }
 
@@ -115,11 +116,14 @@ void SimNode::operate(node::Store store) {
 
 void SimNode::rearm() {
   const auto deadline = node_->next_deadline();
+  if (deadline == armed_for_) return;
+  armed_for_ = deadline;
   const std::uint64_t generation = ++tick_generation_;
   if (!deadline) return;
   const Duration wait = std::max(Duration{0}, *deadline - effects_.now());
   effects_.after(setup_.index, wait, [this, generation] {
     if (generation != tick_generation_) return;  // re-armed since
+    armed_for_.reset();
     deliver([&](node::Node& node, node::Outbox& out) { node.on_tick(effects_.now(), out); });
   });
 }

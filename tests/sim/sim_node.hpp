@@ -92,6 +92,7 @@ class SimNode {
   std::unique_ptr<node::Node> node_;
   Instant worker_free_at_;
   std::uint64_t tick_generation_ = 0;
+  std::optional<Instant> armed_for_;
   std::vector<std::string> notices_;
 };
 

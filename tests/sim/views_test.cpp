@@ -25,8 +25,8 @@ TEST_P(MeshViews, AreEqualAgainAfterAHealedPartition) {
   mesh.world.run_for(seconds(90));
   EXPECT_FALSE(mesh.knows_all(0));
   mesh.world.heal();
-  EXPECT_TRUE(mesh.world.run_until([&] { return mesh.knows_all(0) && have_equal_views(mesh); },
-                                   seconds(120)));
+  EXPECT_TRUE(
+      mesh.wait_until([&] { return mesh.knows_all(0) && have_equal_views(mesh); }, seconds(120)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, MeshViews, ::testing::Range<std::uint64_t>(1, 9));
@@ -53,7 +53,7 @@ TEST(MeshViewsOnce, NewHoldingIsKnownToAllAtOnce) {
     }
     return true;
   };
-  ASSERT_TRUE(mesh.world.run_until(is_known, seconds(30)));
+  ASSERT_TRUE(mesh.wait_until(is_known, seconds(30)));
   EXPECT_LT(mesh.world.now() - begin, seconds(3));
 }
 
