@@ -98,9 +98,9 @@ TEST(MeshFaults, PartialAnswerListsWhatIsMissing) {
   }
 }
 
-TEST(MeshFaults, ResetsOnEveryTenthCallNeverReachTheClient) {
-  Mesh mesh({.nodes = 5, .replicas = 3});
-  mesh.world.link().reset_per_mille = 100;
+TEST(MeshFaults, ResetsNeverReachTheClient) {
+  Mesh mesh({.nodes = 5, .replicas = 4});
+  mesh.world.link().reset_per_mille = 30;
   for (std::uint64_t i = 0; i < 30; ++i) {
     const auto call = mesh_forward(i, 6);
     const auto answer = mesh.forward(call);

@@ -47,17 +47,6 @@ TEST(MeshHostile, HolderThatSignsNanIsAFailureOfThatHolder) {
   EXPECT_GT(mesh.world.at(0).node().totals().peer_failures, 0U);
 }
 
-TEST(MeshHostile, HolderThatSignsTooFewRowsIsAFailureOfThatHolder) {
-  Mesh mesh({});
-  corrupt_outputs(mesh, 2, [](work::ExpertsResult& result) {
-    for (auto& output : result.outputs) {
-      output.rows.pop_back();
-      output.values = output.values.slice(0, output.rows.size() * kMeshWidth * sizeof(float));
-    }
-  });
-  expect_truth(mesh);
-}
-
 TEST(MeshHostile, EveryFlippedByteOfAReplyIsCaught) {
   Mesh mesh({.nodes = 4, .replicas = 3});
   Prng prng(5);
