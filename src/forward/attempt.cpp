@@ -53,8 +53,11 @@ void Attempts::send(Instant now, Attempt& attempt, const work::EncodedCall& enco
   attempt.carrier = encoded.carrier;
   attempt.open.sent = now;
   by_call_.emplace(id, attempt.id);
-  if (mesh_.limits.hedges)
+  if (mesh_.limits.hedges) {
     attempt.hedge_at = now + mesh_.standings.hedge_delay(attempt.open.provider, attempt.rows);
+    const auto patience = mesh_.standings.patience(attempt.open.provider, attempt.rows);
+    if (patience) attempt.give_up_at = now + *patience;
+  }
   if (attempt.call->transport == work::Transport::http) {
     // One part: a POST has no frame around its body.
     BufferRef body = encoded.request.empty() ? BufferRef() : encoded.request.front();
@@ -76,6 +79,7 @@ std::optional<Verdict> Attempts::on_call_result(Instant now, PeerCallId id,
   Attempt& attempt = it->second;
   attempt.peer_call.reset();
   attempt.hedge_at.reset();
+  attempt.give_up_at.reset();
   if (!result) return fail_call(now, it, result.error());
   attempt.arrived = now;
   attempt.job = mesh_.jobs.next();
@@ -160,6 +164,26 @@ std::vector<std::vector<PartIndex>> Attempts::take_late(Instant now) {
   return late;
 }
 
+std::vector<Verdict> Attempts::give_up(Instant now,
+                                       const std::function<bool(PartIndex)>& is_replaceable,
+                                       Outbox& out) {
+  std::vector<Verdict> verdicts;
+  for (auto it = attempts_.begin(); it != attempts_.end();) {
+    const auto here = it++;
+    Attempt& attempt = here->second;
+    if (!attempt.give_up_at || now < *attempt.give_up_at) continue;
+    attempt.give_up_at.reset();
+    if (!std::all_of(attempt.parts.begin(), attempt.parts.end(), is_replaceable)) continue;
+    out.emplace_back(CancelCall{*attempt.peer_call});
+    mesh_.standings.on_late(attempt.open);
+    mesh_.standings.on_abandoned(now, attempt.open);
+    verdicts.push_back(
+        end(here, Setback{Setback::Kind::ours,
+                          {ErrorCode::infrastructure, "", "no reply within the usual time"}}));
+  }
+  return verdicts;
+}
+
 void Attempts::cancel(Instant now, Map::iterator it, Outbox& out) {
   Attempt& attempt = it->second;
   if (attempt.peer_call) {
@@ -189,7 +213,8 @@ std::optional<Instant> Attempts::next_deadline() const {
   std::optional<Instant> earliest;
   for (const auto& [id, attempt] : attempts_) {
     if (attempt.arrived) continue;
-    const Instant next = std::min(attempt.deadline, attempt.hedge_at.value_or(attempt.deadline));
+    const Instant next = std::min({attempt.deadline, attempt.hedge_at.value_or(attempt.deadline),
+                                   attempt.give_up_at.value_or(attempt.deadline)});
     if (!earliest || next < *earliest) earliest = next;
   }
   return earliest;

@@ -121,6 +121,12 @@ void Flight::on_tick(Instant now, Outbox& out) {
   for (Verdict& verdict : attempts_.on_tick(now, out)) on_verdict(now, std::move(verdict), out);
   if (phase_ != Phase::running) return;
   for (const std::vector<PartIndex>& late : attempts_.take_late(now)) hedge(now, late, out);
+  const auto is_replaceable = [&](PartIndex i) {
+    return parts_[i].is_over() || parts_[i].live > 1 || has_standby(now, parts_[i]);
+  };
+  for (Verdict& verdict : attempts_.give_up(now, is_replaceable, out))
+    on_verdict(now, std::move(verdict), out);
+  if (phase_ != Phase::running) return;
   std::vector<PartIndex> awake;
   for (PartIndex i = 0; i < parts_.size(); ++i) {
     if (parts_[i].state == PartState::waiting && now >= parts_[i].wake) awake.push_back(i);

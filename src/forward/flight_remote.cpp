@@ -112,6 +112,11 @@ void Flight::note_setback(const Verdict& verdict, const Setback& setback) {
   }
 }
 
+bool Flight::has_standby(Instant now, Part part) const {
+  const planner::Holder* holder = next_holder(now, part);
+  return holder != nullptr && !mesh_.standings.is_stalled(now, holder->provider);
+}
+
 void Flight::hedge(Instant now, const std::vector<PartIndex>& late, Outbox& out) {
   using Key = std::pair<ProviderAddress, bool>;
   std::map<Key, std::vector<PartIndex>> seconds;  // ordered: reaches the outbox

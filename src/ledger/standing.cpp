@@ -65,6 +65,16 @@ void Standings::on_answered(Instant now, const OpenCall& call, Instant arrived) 
   standing->lost_streak = 0;
   standing->quarantined_until.reset();
   standing->busy_until.reset();
+  standing->stalled_until.reset();
+  standing->stall = Duration{0};
+}
+
+void Standings::note_stall(Instant now, Standing& standing) const {
+  standing.service.on_stall(now);
+  // Calls that were on their way together stall once.
+  if (standing.stalled_until && now < *standing.stalled_until) return;
+  standing.stall = std::clamp(standing.stall * 2, options_.stall_first, options_.stall_max);
+  standing.stalled_until = now + standing.stall;
 }
 
 void Standings::on_busy(Instant now, const OpenCall& call, std::optional<Duration> retry_after) {
@@ -75,18 +85,19 @@ void Standings::on_busy(Instant now, const OpenCall& call, std::optional<Duratio
 
 void Standings::on_abandoned(Instant now, const OpenCall& call) {
   Standing* standing = end(call);
-  if (standing != nullptr && call.is_late) standing->service.on_stall(now);
+  if (standing != nullptr && call.is_late) note_stall(now, *standing);
 }
 
 void Standings::on_failed(Instant now, const OpenCall& call, Failure failure) {
   Standing* standing = end(call);
   if (standing == nullptr) return;
   standing->last_failure = now;
-  standing->service.on_stall(now);
   if (failure != Failure::lost) {
+    standing->service.on_stall(now);
     penalise(now, *standing, failure);
     return;
   }
+  note_stall(now, *standing);
   if (!is_within(now, standing->last_lost, options_.window)) {
     standing->lost_cost = 0;
     standing->lost_streak = 0;
@@ -154,6 +165,13 @@ Duration Standings::hedge_delay(const ProviderAddress& provider, std::uint32_t r
   return std::clamp(standing->service.p95(rows) * 2, options_.hedge_min, options_.hedge_max);
 }
 
+std::optional<Duration> Standings::patience(const ProviderAddress& provider,
+                                            std::uint32_t rows) const {
+  const Standing* standing = find(provider);
+  if (standing == nullptr || !standing->service.is_measured()) return std::nullopt;
+  return std::max(hedge_delay(provider, rows) * options_.patience, options_.patience_min);
+}
+
 const Standing* Standings::find(const ProviderAddress& provider) const {
   const auto it = standings_.find(provider);
   return it == standings_.end() ? nullptr : &it->second;
@@ -167,6 +185,11 @@ bool Standings::is_quarantined(Instant now, const ProviderAddress& provider) con
 bool Standings::is_busy(Instant now, const ProviderAddress& provider) const {
   const Standing* standing = find(provider);
   return standing != nullptr && standing->busy_until && now < *standing->busy_until;
+}
+
+bool Standings::is_stalled(Instant now, const ProviderAddress& provider) const {
+  const Standing* standing = find(provider);
+  return standing != nullptr && standing->stalled_until && now < *standing->stalled_until;
 }
 
 std::uint64_t Standings::load(Instant now, const ProviderAddress& provider,

@@ -10,8 +10,11 @@
 ///  cancelled on the wire.
 ///  - Silence past its deadline is a loss. The deadline is that of the attempt or of the forward,
 ///  whichever is first.
+///  - Silence far beyond what is usual for the holder (ledger: patience) ends it too, where
+///  somebody else can be asked; that is no failure.
 ///  - Every attempt is told to the standings, from its begin to its end.
 /// Bound: the parts of a forward, twice (hedges). Thread: the owner's only. Pure.
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -52,7 +55,8 @@ struct Attempt {
   std::optional<PeerCallId> peer_call;  ///< while a reply is awaited
   std::optional<Instant> arrived;       ///< when the reply came
   Instant deadline;
-  std::optional<Instant> hedge_at;  ///< absent: not sent yet, or past
+  std::optional<Instant> hedge_at;    ///< absent: not sent yet, or past
+  std::optional<Instant> give_up_at;  ///< absent: not sent yet, past, or not measured
   std::uint32_t rows = 0;
 };
 
@@ -72,6 +76,11 @@ class Attempts {
   [[nodiscard]] std::vector<Verdict> on_tick(Instant now, Outbox& out);
   /// Parts of attempts that became late, a list an attempt.
   [[nodiscard]] std::vector<std::vector<PartIndex>> take_late(Instant now);
+  /// Ends the attempts that are older than this node's patience with their holder and of whose
+  /// parts `is_replaceable` says that another holder can be asked.
+  [[nodiscard]] std::vector<Verdict> give_up(Instant now,
+                                             const std::function<bool(PartIndex)>& is_replaceable,
+                                             Outbox& out);
   /// Cancels every attempt of which no part is wanted.
   void cancel_unwanted(Instant now, const std::vector<Part>& parts, Outbox& out);
   void cancel_all(Instant now, Outbox& out);

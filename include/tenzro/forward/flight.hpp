@@ -16,7 +16,8 @@
 ///  - A holder that is busy did not fail: the next standby is asked; where all are busy the parts
 ///  wait, longer each time, and are planned again.
 ///  - A call that is late (ledger: hedge_delay) is sent to the next standby too, where the budget
-///  allows; the first answer counts, the loser is cancelled.
+///  allows; the first answer counts, the loser is cancelled. One that is far beyond its time
+///  (ledger: patience) is given up for the next standby, if there is one.
 ///  - Fail closed: a part that nobody can answer ends the forward with the last holder's error.
 ///  With `allow_partial` the tokens' other routed slots are scaled instead (see work/bodies.hpp)
 ///  and the gap is listed; a missing shared expert still fails.
@@ -105,6 +106,8 @@ class Flight {
                                               Outbox& out);
   [[nodiscard]] std::vector<PartIndex> plan_again(Instant now, const std::vector<PartIndex>& wanted,
                                                   Outbox& out);
+  /// Whether somebody else can be asked for the part. A copy: nobody is asked yet.
+  [[nodiscard]] bool has_standby(Instant now, Part part) const;
   /// Moves to the part's next holder that can be asked; null where there is none.
   [[nodiscard]] const planner::Holder* next_holder(Instant now, Part& part) const;
   void give_up(Instant now, Part& part, Outbox& out);

@@ -8,6 +8,9 @@
 ///  - Three of the latter in a row put a provider in quarantine for five minutes: planners take it
 ///  last. An answer ends streak and quarantine.
 ///  - `busy` is not a failure: the provider is taken after others until it said to come back.
+///  - Who let a call become late and was given up, or was lost, is stalled: planners take it after
+///  others, for `stall_first` and twice as long each time in a row, until it answers. Why: one call
+///  finds out that a holder is gone or slow; the next ones need not.
 ///  - When at least three providers, and at least half of those called in the last `window`, were
 ///  lost in it, this node suspects itself: what losses cost in that window is given back, and
 ///  further ones cost nothing until a window later. Why: our own broken link must not ruin the
@@ -51,6 +54,12 @@ struct Options {
   Duration hedge_min = std::chrono::milliseconds(5);
   Duration hedge_max = std::chrono::seconds(1);
   std::uint32_t slow_holders_min = 3;
+  Duration stall_first = std::chrono::milliseconds(500);
+  Duration stall_max = std::chrono::seconds(16);
+  /// A call older than this many hedge delays, and than `patience_min`, may be given up for another
+  /// holder, which costs no budget: nothing runs twice.
+  std::int64_t patience = 4;
+  Duration patience_min = std::chrono::milliseconds(50);
   /// How long a busy holder is left alone where it does not say.
   Duration busy_default = std::chrono::milliseconds(100);
 };
@@ -68,6 +77,8 @@ struct Standing {
   std::uint32_t streak = 0;  ///< stream failures in a row
   std::optional<Instant> quarantined_until;
   std::optional<Instant> busy_until;
+  std::optional<Instant> stalled_until;
+  Duration stall{0};  ///< how long the last stall counted
   std::uint32_t in_flight = 0;
   std::uint32_t late = 0;
   ServiceTime service;
@@ -96,11 +107,16 @@ class Standings {
   /// True, and paid for, where a second holder may be asked for that many rows.
   [[nodiscard]] bool try_hedge(Instant now, std::uint32_t rows);
   [[nodiscard]] Duration hedge_delay(const ProviderAddress& provider, std::uint32_t rows) const;
+  /// After that a call may be given up; nothing where the provider was never measured. Why: how
+  /// long a first batch takes is anyone's guess.
+  [[nodiscard]] std::optional<Duration> patience(const ProviderAddress& provider,
+                                                 std::uint32_t rows) const;
 
   /// Null where the provider was never called.
   [[nodiscard]] const Standing* find(const ProviderAddress& provider) const;
   [[nodiscard]] bool is_quarantined(Instant now, const ProviderAddress& provider) const;
   [[nodiscard]] bool is_busy(Instant now, const ProviderAddress& provider) const;
+  [[nodiscard]] bool is_stalled(Instant now, const ProviderAddress& provider) const;
   /// (calls in flight + 1) · expected time of that many rows: the lower, the better.
   [[nodiscard]] std::uint64_t load(Instant now, const ProviderAddress& provider,
                                    std::uint32_t rows) const;
@@ -117,6 +133,7 @@ class Standings {
   /// The standing, its call ended; null where it was forgotten.
   Standing* end(const OpenCall& call);
   void penalise(Instant now, Standing& standing, Failure failure) const;
+  void note_stall(Instant now, Standing& standing) const;
   void watch_itself(Instant now);
   [[nodiscard]] bool is_mesh_slow(Instant now) const;
 
