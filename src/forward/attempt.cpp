@@ -8,12 +8,14 @@
 namespace tenzro::forward {
 
 void Attempts::begin(Instant now, const shards::Provider& provider, work::RemoteCall call,
-                     std::vector<PartIndex> parts, Instant deadline, Outbox& out) {
-  Attempt attempt{.id = AttemptId{++last_}, .parts = std::move(parts)};
+                     Terms terms, Outbox& out) {
+  Attempt attempt{.id = AttemptId{++last_},
+                  .parts = std::move(terms.parts),
+                  .patience_factor = terms.patience_factor};
   for (const work::RemoteCall::Batch& batch : call.batches)
     attempt.rows += static_cast<std::uint32_t>(batch.rows.size());
   attempt.open = mesh_.standings.on_begun(now, provider.address, attempt.rows);
-  attempt.deadline = std::min(deadline, now + mesh_.limits.attempt_timeout);
+  attempt.deadline = std::min(terms.deadline, now + mesh_.limits.attempt_timeout);
   if (call.transport == work::Transport::http) {
     attempt.http_endpoint = provider.http_endpoint.value_or("");
   } else {
@@ -55,8 +57,8 @@ void Attempts::send(Instant now, Attempt& attempt, const work::EncodedCall& enco
   by_call_.emplace(id, attempt.id);
   if (mesh_.limits.hedges) {
     attempt.hedge_at = now + mesh_.standings.hedge_delay(attempt.open.provider, attempt.rows);
-    const auto patience = mesh_.standings.patience(attempt.open.provider, attempt.rows);
-    if (patience) attempt.give_up_at = now + *patience;
+    attempt.give_up_at = now + mesh_.standings.patience(attempt.open.provider, attempt.rows) *
+                                   attempt.patience_factor;
   }
   if (attempt.call->transport == work::Transport::http) {
     // One part: a POST has no frame around its body.
@@ -168,11 +170,13 @@ std::vector<Verdict> Attempts::give_up(Instant now,
                                        const std::function<bool(PartIndex)>& is_replaceable,
                                        Outbox& out) {
   std::vector<Verdict> verdicts;
+  const bool is_mesh_slow = mesh_.standings.is_mesh_slow(now);  // the next one would be as late
   for (auto it = attempts_.begin(); it != attempts_.end();) {
     const auto here = it++;
     Attempt& attempt = here->second;
     if (!attempt.give_up_at || now < *attempt.give_up_at) continue;
     attempt.give_up_at.reset();
+    if (is_mesh_slow) continue;
     if (!std::all_of(attempt.parts.begin(), attempt.parts.end(), is_replaceable)) continue;
     out.emplace_back(CancelCall{*attempt.peer_call});
     mesh_.standings.on_late(attempt.open);

@@ -98,12 +98,23 @@ std::vector<PartIndex> Flight::ask(Instant now, const std::vector<PartIndex>& wa
   return exhausted;
 }
 
+bool Flight::can_ask(Instant now, const ProviderAddress& provider) const {
+  if (excluded_.contains(provider)) return false;
+  // Others may have left or stalled since it was planned.
+  return provider == mesh_.self ||
+         (mesh_.view.providers().contains(provider) && !mesh_.standings.is_stalled(now, provider));
+}
+
 const planner::Holder* Flight::next_holder(Instant now, Part& part) const {
+  const auto rest = part.holders.begin() + static_cast<std::ptrdiff_t>(part.next);
+  std::stable_partition(rest, part.holders.end(), [&](const planner::Holder& holder) {
+    return can_ask(now, holder.provider);
+  });
   while (part.next < part.holders.size()) {
     const planner::Holder& holder = part.holders[part.next++];
     if (excluded_.contains(holder.provider)) continue;
     if (holder.provider == mesh_.self) return &holder;
-    if (!mesh_.view.providers().contains(holder.provider)) continue;  // left since it was planned
+    if (!mesh_.view.providers().contains(holder.provider)) continue;
     if (mesh_.standings.is_busy(now, holder.provider)) {
       part.met_busy = true;
       continue;

@@ -38,9 +38,18 @@ void Flight::call(Instant now, const ProviderAddress& provider,
   const bool carries_many = transport_of(holder) == work::Transport::exec;
   const std::uint32_t width = width_of(parts_[wanted.front()].expert);
   for (std::vector<PartIndex>& carried : group(parts_, wanted, width, carries_many)) {
-    for (const PartIndex i : carried) ++parts_[i].live;
+    std::uint32_t rounds = 0;
+    for (const PartIndex i : carried) {
+      ++parts_[i].live;
+      rounds = std::max(rounds, parts_[i].replans);
+    }
     work::RemoteCall call = make_call(holder, carried);
-    attempts_.begin(now, holder, std::move(call), std::move(carried), request_.deadline, out);
+    // Whoever was given up before gets longer now: perhaps all of them are only slow.
+    attempts_.begin(now, holder, std::move(call),
+                    {.parts = std::move(carried),
+                     .deadline = request_.deadline,
+                     .patience_factor = std::int64_t{1} << (2 * rounds)},
+                    out);
   }
 }
 
@@ -113,8 +122,7 @@ void Flight::note_setback(const Verdict& verdict, const Setback& setback) {
 }
 
 bool Flight::has_standby(Instant now, Part part) const {
-  const planner::Holder* holder = next_holder(now, part);
-  return holder != nullptr && !mesh_.standings.is_stalled(now, holder->provider);
+  return part.replans < mesh_.limits.replans_max || next_holder(now, part) != nullptr;
 }
 
 void Flight::hedge(Instant now, const std::vector<PartIndex>& late, Outbox& out) {

@@ -165,10 +165,9 @@ Duration Standings::hedge_delay(const ProviderAddress& provider, std::uint32_t r
   return std::clamp(standing->service.p95(rows) * 2, options_.hedge_min, options_.hedge_max);
 }
 
-std::optional<Duration> Standings::patience(const ProviderAddress& provider,
-                                            std::uint32_t rows) const {
+Duration Standings::patience(const ProviderAddress& provider, std::uint32_t rows) const {
   const Standing* standing = find(provider);
-  if (standing == nullptr || !standing->service.is_measured()) return std::nullopt;
+  if (standing == nullptr || !standing->service.is_measured()) return options_.patience_untried;
   return std::max(hedge_delay(provider, rows) * options_.patience, options_.patience_min);
 }
 

@@ -56,7 +56,8 @@ struct Attempt {
   std::optional<Instant> arrived;       ///< when the reply came
   Instant deadline;
   std::optional<Instant> hedge_at;    ///< absent: not sent yet, or past
-  std::optional<Instant> give_up_at;  ///< absent: not sent yet, past, or not measured
+  std::optional<Instant> give_up_at;  ///< absent: not sent yet, or past
+  std::int64_t patience_factor = 1;
   std::uint32_t rows = 0;
 };
 
@@ -64,9 +65,16 @@ class Attempts {
  public:
   explicit Attempts(Mesh& mesh) : mesh_(mesh) {}
 
+  struct Terms {
+    std::vector<PartIndex> parts;
+    Instant deadline;
+    /// How many times the usual patience it gets.
+    std::int64_t patience_factor = 1;
+  };
+
   /// Begins a call. `provider` is who shall answer, as the view has it.
-  void begin(Instant now, const shards::Provider& provider, work::RemoteCall call,
-             std::vector<PartIndex> parts, Instant deadline, Outbox& out);
+  void begin(Instant now, const shards::Provider& provider, work::RemoteCall call, Terms terms,
+             Outbox& out);
   /// The verdict, where the result ends an attempt.
   [[nodiscard]] std::optional<Verdict> on_job_done(Instant now, JobId id,
                                                    const work::JobResult& result, Outbox& out);

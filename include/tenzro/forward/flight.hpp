@@ -106,9 +106,11 @@ class Flight {
                                               Outbox& out);
   [[nodiscard]] std::vector<PartIndex> plan_again(Instant now, const std::vector<PartIndex>& wanted,
                                                   Outbox& out);
-  /// Whether somebody else can be asked for the part. A copy: nobody is asked yet.
+  /// Whether somebody can be asked anew for the part. A copy: nobody is asked yet.
   [[nodiscard]] bool has_standby(Instant now, Part part) const;
-  /// Moves to the part's next holder that can be asked; null where there is none.
+  /// Neither excluded, gone nor stalled.
+  [[nodiscard]] bool can_ask(Instant now, const ProviderAddress& provider) const;
+  /// Moves to the part's next holder, stalled ones last; null where there is none.
   [[nodiscard]] const planner::Holder* next_holder(Instant now, Part& part) const;
   void give_up(Instant now, Part& part, Outbox& out);
 

@@ -60,6 +60,8 @@ struct Options {
   /// holder, which costs no budget: nothing runs twice.
   std::int64_t patience = 4;
   Duration patience_min = std::chrono::milliseconds(50);
+  /// Of a provider that was never measured: how long a first batch takes is anyone's guess.
+  Duration patience_untried = std::chrono::seconds(1);
   /// How long a busy holder is left alone where it does not say.
   Duration busy_default = std::chrono::milliseconds(100);
 };
@@ -106,11 +108,11 @@ class Standings {
 
   /// True, and paid for, where a second holder may be asked for that many rows.
   [[nodiscard]] bool try_hedge(Instant now, std::uint32_t rows);
+  /// Most of three or more holders at work are late.
+  [[nodiscard]] bool is_mesh_slow(Instant now) const;
   [[nodiscard]] Duration hedge_delay(const ProviderAddress& provider, std::uint32_t rows) const;
-  /// After that a call may be given up; nothing where the provider was never measured. Why: how
-  /// long a first batch takes is anyone's guess.
-  [[nodiscard]] std::optional<Duration> patience(const ProviderAddress& provider,
-                                                 std::uint32_t rows) const;
+  /// After that a call may be given up.
+  [[nodiscard]] Duration patience(const ProviderAddress& provider, std::uint32_t rows) const;
 
   /// Null where the provider was never called.
   [[nodiscard]] const Standing* find(const ProviderAddress& provider) const;
@@ -135,7 +137,6 @@ class Standings {
   void penalise(Instant now, Standing& standing, Failure failure) const;
   void note_stall(Instant now, Standing& standing) const;
   void watch_itself(Instant now);
-  [[nodiscard]] bool is_mesh_slow(Instant now) const;
 
   Options options_;
   std::map<ProviderAddress, Standing> standings_;
