@@ -119,6 +119,11 @@ void Transfer::on_bytes(Instant /*now*/, const Call& call, const wire::BlobReply
 
 void Transfer::on_failure(Instant now, const Call& call, std::string why, Outbox& out) {
   Peer& peer = peers_[call.peer];
+  if (!call.piece && peer.source.addresses.empty()) {
+    peer.why = std::move(why);
+    peer.standing = Standing::unasked;
+    return pause(now, peer);
+  }
   if (!call.piece) return drop(call.peer, std::move(why), out);
   --peer.in_flight;
   give_back(*call.piece);

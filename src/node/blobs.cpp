@@ -13,6 +13,13 @@ constexpr std::size_t kHoldingsScannedMax = 200'000;
 
 }  // namespace
 
+std::vector<std::string> Node::addresses_of(const EndpointId& endpoint) const {
+  for (const auto& [address, provider] : view_.providers()) {
+    if (provider.endpoint_key == endpoint) return provider.addresses;
+  }
+  return {};
+}
+
 /// The URI's hint first, then who declares the expert with these bytes, then who declares them
 /// elsewhere; for a gate, which nobody declares, the routers.
 std::vector<fetch::Source> Node::blob_sources(const BlobSearch& search) const {
@@ -26,13 +33,7 @@ std::vector<fetch::Source> Node::blob_sources(const BlobSearch& search) const {
   const auto add_provider = [&](const shards::Provider& provider) {
     add(provider.endpoint_key, provider.addresses);
   };
-  if (search.hint) {
-    std::vector<std::string> addresses;  // none: a connection may be there already
-    for (const auto& [address, provider] : view_.providers()) {
-      if (provider.endpoint_key == *search.hint) addresses = provider.addresses;
-    }
-    add(*search.hint, addresses);
-  }
+  if (search.hint) add(*search.hint, addresses_of(*search.hint));
   if (search.expert) {
     const std::string uri = wire::format_blob_uri(search.hash);
     for (const shards::Candidate& candidate : view_.candidates(*search.expert)) {
@@ -78,6 +79,8 @@ void Node::take_fetch(fetch::Action& action, Outbox& out) {
     owners_.emplace(store->id, Core::fetch);
     out.emplace_back(std::move(*store));
   } else if (auto* call = std::get_if<work::SendCall>(&action)) {
+    // A hint may name a node whose record had not come yet when the fetch began.
+    if (call->target.addresses.empty()) call->target.addresses = addresses_of(*call->target.id);
     out.emplace_back(std::move(*call));
   } else if (const auto* cancelled = std::get_if<work::CancelCall>(&action)) {
     out.emplace_back(*cancelled);

@@ -9,6 +9,8 @@
 ///  - Pieces that an earlier attempt left on disk are not fetched again.
 ///  - The first size told counts; a source that tells another is set aside and comes back only when
 ///  the others are gone. Why: the first may have been the liar.
+///  - A source without addresses is asked again until the fetch stalls. Why: whoever carries the
+///  call may come to know them, as records travel.
 ///  - A source that answers `busy` is left alone for a while. One that fails is too, and after
 ///  `failures_max` in a row it is dropped. One that breaks the protocol, or lost the blob, is
 ///  dropped at once.

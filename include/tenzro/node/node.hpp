@@ -366,6 +366,8 @@ class Node {
   void finish_frame(PeerRequestId request, const Result<forward::ExecutionOutcome>& outcome,
                     Outbox& out);
   // blobs.cpp
+  /// As its record has them; none where there is no record.
+  [[nodiscard]] std::vector<std::string> addresses_of(const EndpointId& endpoint) const;
   [[nodiscard]] std::vector<fetch::Source> blob_sources(const BlobSearch& search) const;
   void read_blob(RequestId request, const BlobHash& hash, std::uint64_t bytes_max, Outbox& out);
   void start_fetch(Instant now, RequestId request, Outbox& out);

@@ -88,12 +88,36 @@ TEST(Hedge, ExtraWorkStaysWithinItsBudget) {
   for (int i = 0; i < kForwards; ++i) {
     const std::size_t before = mesh.sent().size();
     mesh.fly(mesh.request(), {{0}});
-    mesh.advance(milliseconds(1001));  // later than any hedge delay
+    mesh.advance(milliseconds(45));  // late for holders that answered at once, and not given up
     hedges += mesh.sent().size() - before - 1;
     mesh.answer(mesh.sent().size() - 1);
   }
   EXPECT_GT(hedges, 0U);
   EXPECT_LE(hedges, kForwards / 20 + 2);
+}
+
+TEST(Hedge, SilenceFarBeyondTheUsualMovesTheCallWithoutABudget) {
+  ScriptedMesh mesh;
+  mesh.hold(1, {0});
+  mesh.hold(2, {0});
+  for (int i = 0; i < 8; ++i) {  // both are measured, and the budget is as good as spent
+    mesh.fly(mesh.request(), {{0}});
+    mesh.advance(milliseconds(3));
+    mesh.answer(mesh.sent().size() - 1);
+  }
+  mesh.fly(mesh.request(), {{0}});
+  const std::size_t silent = mesh.sent().size() - 1;
+  mesh.advance(milliseconds(60));
+  ASSERT_GE(mesh.sent().size(), silent + 2);
+  EXPECT_NE(mesh.holder_of(mesh.sent().size() - 1), mesh.holder_of(silent));
+  mesh.answer(mesh.sent().size() - 1);
+  // Until it answers, the silent one is taken last.
+  const std::uint8_t was_silent = mesh.holder_of(silent);
+  for (int i = 0; i < 4; ++i) {
+    mesh.fly(mesh.request(), {{0}});
+    EXPECT_NE(mesh.holder_of(mesh.sent().size() - 1), was_silent);
+    mesh.answer(mesh.sent().size() - 1);
+  }
 }
 
 TEST(Hedge, NoneWhileTheWholeMeshIsSlow) {

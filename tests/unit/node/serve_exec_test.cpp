@@ -244,9 +244,9 @@ TEST(ServeExec, ExpertsThatDoNotFitTogetherAreServedInTurns) {
   EXPECT_EQ(verified->outputs.size(), 3U);
 }
 
-TEST(ServeExec, OtherProtocolsAreRefused) {
-  PeerWorld peers;
-  peers.world.begin_peer(Protocol::blob, peers.router, BufferRef::copy_of("x"));
+TEST(ServeExec, ProtocolThatTheNodeDoesNotSpeakIsRefused) {
+  PeerWorld peers;  // it has not joined a mesh
+  peers.world.begin_peer(Protocol::gossip, peers.router, BufferRef::copy_of("x"));
   const auto actions = peers.world.take_peer_actions();
   ASSERT_EQ(actions.size(), 1U);
   EXPECT_TRUE(std::holds_alternative<node::RefuseRequest>(actions.front()));
