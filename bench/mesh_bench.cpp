@@ -3,13 +3,16 @@
 //
 // usage: mesh_bench [--json FILE] [--quick]
 //
-// A layer of 2048 x 256, top-8, Q8_0. Three nodes in this process: `local` holds gate and experts;
-// `router` holds the gate, `holder` the experts. Forwards of 1, 8 and 32 rows run on local and on
-// router in turn; the difference of the medians is what one remote holder adds.
-//   call     added at 1 row, target 150 us
-//   row      slope over rows, target 15 us
-//   bytes    bytes a token-layer over two holders, against f32 base64 JSON one batch an expert
+// A layer of 2048 x 256, Q8_0. Nodes in this process: `local` holds gate and experts; `router`
+// holds the gate, `holder` the experts. Forwards run on local and on router in turn; what one
+// remote holder adds is the difference of each pair. Two carriers, and of each
+//   top-1 of 1, 8, 32 tokens    as many rows of 2048 f32 come back
+//   top-8 of 1, 4 tokens        8 rows come back for each: one an expert, to be combined here
+// target 150 us a call and 15 us a row that comes back. Receipts cannot be turned off.
+//   bytes   of a token and layer over two holders, of the messages themselves, against requests and
+//           replies of base64 f32 in JSON, one batch an expert: at least three times fewer
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -23,6 +26,7 @@
 #include "tenzro/wire/gate_blob.hpp"
 
 #include "bench_node.hpp"
+#include "mesh_bytes.hpp"
 #include "report.hpp"
 
 namespace {
@@ -36,6 +40,21 @@ constexpr std::uint32_t kExperts = 16;
 constexpr std::uint32_t kTopK = 8;
 constexpr double kCallTargetUs = 150;
 constexpr double kRowTargetUs = 15;
+constexpr double kBytesTarget = 3;
+
+struct Case {
+  std::uint32_t tokens;
+  std::uint32_t top_k;
+  rpc::CarrierChoice carrier;
+};
+
+constexpr Case kCases[] = {
+    {1, 1, rpc::CarrierChoice::q8},    {8, 1, rpc::CarrierChoice::q8},
+    {32, 1, rpc::CarrierChoice::q8},   {1, 8, rpc::CarrierChoice::q8},
+    {4, 8, rpc::CarrierChoice::q8},    {1, 1, rpc::CarrierChoice::dense},
+    {8, 1, rpc::CarrierChoice::dense}, {32, 1, rpc::CarrierChoice::dense},
+    {1, 8, rpc::CarrierChoice::dense}, {4, 8, rpc::CarrierChoice::dense},
+};
 
 std::vector<float> random_values(Prng& prng, std::size_t count, float bound) {
   std::vector<float> values(count);
@@ -91,11 +110,12 @@ void load_gate(bench::BenchNode& node) {
   node.call(rpc::GateLoadCall{.key = {"m", 0}, .has_inline = true, .blob = gate_blob()});
 }
 
-rpc::ForwardCall forward_of(std::uint32_t rows, std::uint64_t seed) {
+rpc::ForwardCall forward_of(const Case& subject, std::uint64_t seed) {
   Prng prng(seed);
-  const auto values = random_values(prng, std::size_t{rows} * kWidth, 1.0F);
-  rpc::ForwardCall call{.route = {.key = {"m", 0}, .d_model = kWidth}};
-  call.route.hidden = {rows, kWidth,
+  const auto values = random_values(prng, std::size_t{subject.tokens} * kWidth, 1.0F);
+  rpc::ForwardCall call{.route = {.key = {"m", 0}, .d_model = kWidth, .top_k = subject.top_k},
+                        .carrier = subject.carrier};
+  call.route.hidden = {subject.tokens, kWidth,
                        BufferRef::copy_of(std::as_bytes(std::span<const float>(values)))};
   return call;
 }
@@ -104,11 +124,6 @@ double microseconds_of(bench::BenchNode& node, const rpc::ForwardCall& call) {
   const Clock::time_point begin = Clock::now();
   node.call(call);
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 void wait_until_known(bench::BenchNode& router, std::size_t replicas) {
@@ -122,16 +137,45 @@ void wait_until_known(bench::BenchNode& router, std::size_t replicas) {
   }
 }
 
-/// Added microseconds, sample by sample, of the router over the node that holds everything.
-std::vector<double> added_us(bench::BenchNode& local, bench::BenchNode& router, std::uint32_t rows,
-                             std::size_t samples) {
+struct Samples {
+  std::vector<double> local;
   std::vector<double> added;
-  for (std::size_t i = 0; i < samples; ++i) {
-    const auto call = forward_of(rows, i);
+};
+
+/// Microseconds of the node that holds everything, and what the router takes beyond.
+Samples measure(bench::BenchNode& local, bench::BenchNode& router, const Case& subject,
+                std::size_t count) {
+  Samples samples;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto call = forward_of(subject, i);
     const double here = microseconds_of(local, call);
-    added.push_back(microseconds_of(router, call) - here);
+    samples.local.push_back(here);
+    samples.added.push_back(microseconds_of(router, call) - here);
   }
-  return added;
+  return samples;
+}
+
+std::vector<bench::Row> rows_of(const Case& subject, const Samples& samples) {
+  const std::uint32_t back = subject.tokens * subject.top_k;
+  const std::string name = std::string(subject.carrier == rpc::CarrierChoice::q8 ? "q8" : "dense") +
+                           ", top-" + std::to_string(subject.top_k) + ", " +
+                           std::to_string(subject.tokens) + " tokens";
+  return {bench::make_row(name + ": here", "local", 1, "us", samples.local),
+          bench::make_row(name + ": added", "ours", 1, "us", samples.added,
+                          kCallTargetUs + kRowTargetUs * back)};
+}
+
+void add_byte_rows(std::vector<bench::Row>& rows) {
+  constexpr bench::TokenLayer kLayer{.width = kWidth, .top_k = kTopK, .holders = 2};
+  const auto json = static_cast<double>(bench::json_bytes(kLayer));
+  rows.push_back(bench::make_row("bytes of a token-layer", "json", 1, "bytes", {json}));
+  for (const bool is_q8 : {true, false}) {
+    const std::string carrier = is_q8 ? ", q8" : ", dense";
+    const auto ours = static_cast<double>(bench::exec_bytes(kLayer, is_q8));
+    rows.push_back(bench::make_row("bytes of a token-layer" + carrier, "ours", 1, "bytes", {ours}));
+    rows.push_back(
+        bench::make_row("times fewer" + carrier, "ours", 1, "times", {json / ours}, kBytesTarget));
+  }
 }
 
 }  // namespace
@@ -156,16 +200,13 @@ int main(int argc, char** argv) {
     load_experts(local, [](ExpertIndex) { return true; });
     load_experts(holder, [](ExpertIndex) { return true; });
     wait_until_known(router, 1);
-    added_us(local, router, 1, 20);  // connections, first dials
-    const auto one = added_us(local, router, 1, samples);
-    const auto many = added_us(local, router, 32, samples);
-    rows.push_back(bench::make_row("remote call, 1 row added", "ours", 1, "us", one,
-                                   kCallTargetUs + kRowTargetUs));
-    rows.push_back(bench::make_row("remote call, 32 rows added", "ours", 1, "us", many,
-                                   kCallTargetUs + 32 * kRowTargetUs));
-    rows.push_back(bench::make_row("remote row added", "ours", 1, "us",
-                                   {(median(many) - median(one)) / 31}, kRowTargetUs));
+    for (const Case& subject : kCases) measure(local, router, subject, 20);  // dials, warms up
+    for (const Case& subject : kCases) {
+      const auto some = rows_of(subject, measure(local, router, subject, samples));
+      rows.insert(rows.end(), some.begin(), some.end());
+    }
   }
+  add_byte_rows(rows);
   std::filesystem::remove_all(folder);
   for (const bench::Row& row : rows) bench::print(row);
   return json.empty() || bench::write_json(json, rows) ? 0 : 1;

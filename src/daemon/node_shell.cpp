@@ -198,26 +198,41 @@ void NodeShell::tick() {
   apply(std::move(out));
 }
 
-void NodeShell::run(node::Run run) {
-  const auto deliver = [this, alive = alive_, id = run.id](work::JobResult result) {
-    workshop_.loop.post([this, alive, id, result = std::move(result)] {
+std::function<void(work::JobResult)> NodeShell::delivery_of(JobId id) {
+  return [this, &loop = workshop_.loop, alive = alive_, id](work::JobResult result) {
+    loop.post([this, &loop, alive, id, result = std::move(result)] {
       if (!*alive) return;
       node::Outbox out;
-      node_.on_job_done(workshop_.loop.now(), id, result, out);
+      node_.on_job_done(loop.now(), id, result, out);
       apply(std::move(out));
     });
   };
-  const auto priority =
-      node::is_short(run.job) ? exec::Priority::short_job : exec::Priority::compute;
-  StopFlag stop;
+}
+
+NodeShell::StopFlag NodeShell::stop_flag_of(const node::Run& run) const {
   if (run.request) {
-    if (const auto call = calls_.find(*run.request); call != calls_.end()) stop = call->second.stop;
+    if (const auto call = calls_.find(*run.request); call != calls_.end()) return call->second.stop;
   }
   if (run.peer_request) {
     const auto peer = peer_stops_.find(*run.peer_request);
-    if (peer != peer_stops_.end()) stop = peer->second;
+    if (peer != peer_stops_.end()) return peer->second;
   }
-  if (stop == nullptr) stop = std::make_shared<std::atomic<bool>>(false);
+  return std::make_shared<std::atomic<bool>>(false);
+}
+
+void NodeShell::run(node::Run run) {
+  const StopFlag stop = stop_flag_of(run);
+  const auto deliver = delivery_of(run.id);
+  const Instant begin = workshop_.loop.now();
+  if (node::is_tiny(run.job) && share_.has_room(begin)) {
+    compute::SerialExecutor here;
+    const work::JobContext& jobs = workshop_.jobs;
+    deliver(run_unless_stopped(run.job, {jobs.backend, here, jobs.identity, jobs.base64}, *stop));
+    share_.spend(begin, workshop_.loop.now());
+    return;
+  }
+  const auto priority =
+      node::is_short(run.job) ? exec::Priority::short_job : exec::Priority::compute;
   auto job = std::make_shared<const work::Job>(std::move(run.job));
   const bool taken =
       workshop_.pool.submit(priority, [deliver, job, stop, context = workshop_.jobs] {

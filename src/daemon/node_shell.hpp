@@ -3,7 +3,8 @@
 /// Runs a Node: turns its actions into pool jobs, store operations, replies and calls to peers, and
 /// their results into events.
 ///
-/// Translates and does nothing else. Thread: the loop's; results come back by post.
+/// Translates and decides nothing but where a job runs: tiny ones at once on the loop, within its
+/// LoopShare, the others on the pool. Thread: the loop's; results come back by post.
 #include <atomic>
 #include <functional>
 #include <map>
@@ -17,6 +18,8 @@
 #include "tenzro/node/node.hpp"
 #include "tenzro/store/store.hpp"
 #include "tenzro/work/bodies.hpp"
+
+#include "loop_share.hpp"
 
 namespace tenzro::daemon {
 
@@ -71,6 +74,9 @@ class NodeShell final : public net::Handler {
 
   void apply(node::Outbox actions);
   void run(node::Run run);
+  /// Hands a job's result to the loop; any thread may call it.
+  [[nodiscard]] std::function<void(work::JobResult)> delivery_of(JobId id);
+  [[nodiscard]] StopFlag stop_flag_of(const node::Run& run) const;
   void fail_call(PeerCallId call, Error error);
   /// Jobs for that request are worth nothing any more.
   void end_peer_work(PeerRequestId request);
@@ -78,6 +84,7 @@ class NodeShell final : public net::Handler {
 
   Workshop workshop_;
   node::Node& node_;
+  LoopShare share_;
 
   struct Call {
     Done done;

@@ -178,6 +178,8 @@ class Connection {
   void update_keep_alive();
   void credit(std::size_t bytes);
   void release(Stream& stream);
+  [[nodiscard]] bool is_near() const;
+  [[nodiscard]] bool has_room() const;
   [[nodiscard]] std::size_t burst() const;
   [[nodiscard]] bool pace(std::size_t sent, ngtcp2_tstamp now);
   [[nodiscard]] std::size_t write_packet(std::span<std::uint8_t> into, ngtcp2_path_storage& path,

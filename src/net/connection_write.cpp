@@ -9,6 +9,10 @@ namespace {
 /// Pauses shorter than this cost more than they smooth out: what the path carries in that time may
 /// leave at once.
 constexpr std::uint64_t kPauseMin = NGTCP2_MILLISECONDS;
+/// In flight to a peer that answers within kPauseMin. More is not faster, and overflows its socket:
+/// the loss would shrink the congestion window, which grows back slowly where round trips are
+/// short.
+constexpr std::size_t kNearBytesMax = 1 << 20;
 /// Of one turn, so that what arrives meanwhile is read.
 constexpr std::size_t kBurstBytesMax = 512 << 10;
 
@@ -23,8 +27,20 @@ std::size_t Connection::burst() const {
                   static_cast<std::size_t>(std::min<std::uint64_t>(carried, kBurstBytesMax)));
 }
 
+bool Connection::is_near() const {
+  return compat::path_state(quic_).smoothed_rtt < kPauseMin;
+}
+
+/// Whether stream bytes may go out.
+bool Connection::has_room() const {
+  if (ngtcp2_conn_get_max_data_left(quic_) == 0) return false;
+  return unacknowledged_ < kNearBytesMax || !is_near();
+}
+
 /// Whether there is a pause now, which the connection's expiry ends.
 bool Connection::pace(std::size_t sent, ngtcp2_tstamp now) {
+  // A window that comes round within the shortest pause paces itself by its acknowledgements.
+  if (is_near()) return false;
   unpaced_ += sent;
   if (unpaced_ < burst()) return false;
   ngtcp2_conn_update_pkt_tx_time(quic_, now);
@@ -60,7 +76,7 @@ void Connection::write(ngtcp2_tstamp now) {
 std::size_t Connection::write_packet(std::span<std::uint8_t> into, ngtcp2_path_storage& where,
                                      ngtcp2_pkt_info& info, ngtcp2_tstamp now) {
   while (true) {
-    Stream* stream = ngtcp2_conn_get_max_data_left(quic_) != 0 ? queue_.next() : nullptr;
+    Stream* stream = has_room() ? queue_.next() : nullptr;
     std::array<ngtcp2_vec, OutgoingBytes::kVectorsMax> vectors{};
     std::size_t count = 0;
     std::size_t offered = 0;

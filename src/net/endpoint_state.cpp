@@ -17,6 +17,10 @@ namespace {
 
 /// Rounds of telling and writing in one turn; what is left waits for the next.
 constexpr int kTurnRounds = 4;
+/// Timers look no sooner than this. Why: after every packet of a near peer the transport wants to
+/// be asked again within microseconds, about an acknowledgement that the reply will carry anyway; a
+/// millisecond is the granularity that its loss recovery assumes.
+constexpr ngtcp2_duration kTimerGranularity = NGTCP2_MILLISECONDS;
 /// Below this a peer could not send the largest message at all.
 constexpr std::size_t kPeerBytesMin = wire::kExecMessageBytesMax + Connection::kConnectionWindow;
 
@@ -71,7 +75,9 @@ void EndpointState::wait_for_datagrams() {
   socket_.wait_readable([self = shared_from_this()](std::error_code error) {
     if (error || !self->socket_.is_open()) return;
     const ngtcp2_tstamp now = ConnectionCallbacks::now();
+    self->is_turn_scheduled_ = true;  // by this very function
     self->socket_.receive([&](const Datagram& datagram) { self->on_datagram(datagram, now); });
+    self->is_turn_scheduled_ = false;
     self->turn();
     if (self->socket_.is_open()) self->wait_for_datagrams();
   });
@@ -168,10 +174,12 @@ void EndpointState::arm_timer() {
   const ngtcp2_tstamp next = table_.next_expiry();
   // A timer that fires too early looks again; re-arming for every packet would cost more.
   if (next >= armed_for_ || !socket_.is_open()) return;
-  armed_for_ = next;
+  const ngtcp2_tstamp soonest = ConnectionCallbacks::now() + kTimerGranularity;
+  if (soonest >= armed_for_) return;
+  armed_for_ = std::max(next, soonest);
   timer_.expires_at(std::chrono::steady_clock::time_point(
       std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-          std::chrono::nanoseconds(next))));
+          std::chrono::nanoseconds(armed_for_))));
   timer_.async_wait([self = shared_from_this()](std::error_code error) {
     if (!error) self->on_timer();
   });

@@ -1,5 +1,7 @@
 #include "tenzro/node/run_job.hpp"
 
+#include <optional>
+
 #include "tenzro/prepare/build_blob.hpp"
 
 namespace tenzro::node {
@@ -79,6 +81,39 @@ struct Bodies {
   }
 };
 
+/// What a tiny job may read; a hash of so much takes about a tenth of a millisecond.
+constexpr std::size_t kTinyBytes = 96 << 10;
+
+/// Bytes that a job of tenzro/exec reads; nothing for other jobs.
+struct BytesRead {
+  std::optional<std::size_t> operator()(const work::EncodeCall& job) const {
+    if (job.call->transport != work::Transport::exec) return std::nullopt;
+    std::size_t rows = 0;  // one that several experts want counts for each
+    for (const auto& batch : job.call->batches) rows += batch.rows.size();
+    return rows * job.call->width * sizeof(float);
+  }
+
+  std::optional<std::size_t> operator()(const work::VerifyReply& job) const {
+    if (job.call->transport != work::Transport::exec) return std::nullopt;
+    return job.reply.size() + job.carrier.size();
+  }
+
+  std::optional<std::size_t> operator()(const work::DecodeExec& job) const {
+    return job.message.size();
+  }
+
+  std::optional<std::size_t> operator()(const work::SignExec& job) const {
+    std::size_t bytes = job.request->rows.size();
+    for (const BufferRef& output : job.outputs) bytes += output.size();
+    return bytes;
+  }
+
+  template <typename Other>
+  std::optional<std::size_t> operator()(const Other&) const {
+    return std::nullopt;
+  }
+};
+
 }  // namespace
 
 work::JobResult run_job(const work::Job& job, const work::JobContext& context) {
@@ -93,6 +128,10 @@ bool is_short(const work::Job& job) {
          std::holds_alternative<work::SignExec>(job) ||
          std::holds_alternative<work::ReadFrame>(job) ||
          std::holds_alternative<work::WriteFrame>(job);
+}
+
+bool is_tiny(const work::Job& job) {
+  return std::visit(BytesRead{}, job).value_or(kTinyBytes + 1) <= kTinyBytes;
 }
 
 }  // namespace tenzro::node

@@ -12,4 +12,8 @@ namespace tenzro::node {
 /// True for jobs that are over in well under a millisecond and should not wait behind matrix work.
 [[nodiscard]] bool is_short(const work::Job& job);
 
+/// True for jobs so short, about a fifth of a millisecond at most, that handing them to a worker
+/// takes about as long: those of tenzro/exec with few rows.
+[[nodiscard]] bool is_tiny(const work::Job& job);
+
 }  // namespace tenzro::node
