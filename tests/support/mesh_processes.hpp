@@ -2,6 +2,8 @@
 /// \file
 /// A mesh of real processes on loopback: a router with the tiny layer's gate, and holders that
 /// fetch its experts from it.
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +27,9 @@ class MeshNode {
 
   [[nodiscard]] RpcClient client() const { return RpcClient(process_->rpc()); }
 
+  /// "127.0.0.1:port"
+  [[nodiscard]] const std::string& rpc() const { return process_->rpc(); }
+
   /// "<endpoint id>@<host:port>", as a bootstrap entry.
   [[nodiscard]] std::string entry() const;
 
@@ -36,6 +41,9 @@ class MeshNode {
 
   /// More configuration lines, before the first start.
   std::string extra_config;
+  /// Instead of tenzrod, and what its environment says beside ours.
+  std::string program;
+  std::map<std::string, std::string> environment;
 
  private:
   std::string folder_;
@@ -47,8 +55,11 @@ class MeshNode {
 
 class MeshProcesses {
  public:
-  /// Node 0 routes; every expert is held by `replicas` of the others.
-  MeshProcesses(std::size_t nodes, std::size_t replicas);
+  using Prepare = std::function<void(std::size_t index, MeshNode& node)>;
+
+  /// Node 0 routes; every expert is held by `replicas` of the others. `prepare` sees each node
+  /// before it starts.
+  MeshProcesses(std::size_t nodes, std::size_t replicas, const Prepare& prepare = {});
 
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
 
@@ -66,5 +77,11 @@ class MeshProcesses {
   TempFolder folder_;
   std::vector<std::unique_ptr<MeshNode>> nodes_;
 };
+
+/// What one process that holds everything answers to a forward of the tiny layer.
+[[nodiscard]] std::string outputs_of_one_node(const nlohmann::json& call);
+
+/// A number of the metrics page, by its name without labels; a test failure where there is none.
+[[nodiscard]] double metric_of(const RpcClient& client, const std::string& name);
 
 }  // namespace tenzro::testing
