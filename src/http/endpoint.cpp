@@ -35,8 +35,9 @@ std::string_view take_host(std::string_view& text) {
   const std::string_view host = text.substr(is_bracketed ? 1 : 0, end - (is_bracketed ? 1 : 0));
   text.remove_prefix(end + (is_bracketed ? 2 : 1));
   const auto is_legal = is_bracketed ? is_ipv6_character : is_name_character;
-  const bool is_host =
-      host.size() <= kHostBytesMax && std::all_of(host.begin(), host.end(), is_legal);
+  const bool is_ipv6 = host.find(':') != std::string_view::npos;
+  const bool is_host = is_ipv6 == is_bracketed && host.size() <= kHostBytesMax &&
+                       std::all_of(host.begin(), host.end(), is_legal);
   return is_host ? host : std::string_view();
 }
 

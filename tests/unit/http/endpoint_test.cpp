@@ -45,6 +45,7 @@ TEST(Endpoint, RefusesEverythingElse) {
                            "http://[::1]",
                            "http://[::1:1",
                            "http://[a.b]g:1",
+                           "http://[abc]:1",
                            "http://[::1%eth0]:1",
                            "http://a:1 ",
                            " http://a:1",
