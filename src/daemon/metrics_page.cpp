@@ -133,12 +133,28 @@ void add_http(Page& page, const http::Server& server) {
   }
 }
 
+void add_http_client(Page& page, const http::Client& client) {
+  const http::ClientStats stats = client.stats();
+  constexpr const char* kCalls = "HTTP requests to other nodes that are over";
+  page.counter("tenzro_http_client_calls_total", kCalls, stats.answered, {{"result", "answered"}});
+  page.counter("tenzro_http_client_calls_total", kCalls, stats.failed, {{"result", "failed"}});
+  page.counter("tenzro_http_client_calls_total", kCalls, stats.cancelled,
+               {{"result", "cancelled"}});
+  page.gauge("tenzro_http_client_calls_in_progress", "HTTP requests to other nodes under way",
+             stats.in_progress);
+  page.counter("tenzro_wire_bytes_total", "Bytes on the wire", stats.bytes_received,
+               {{"transport", "http_client"}, {"direction", "in"}});
+  page.counter("tenzro_wire_bytes_total", "Bytes on the wire", stats.bytes_sent,
+               {{"transport", "http_client"}, {"direction", "out"}});
+}
+
 }  // namespace
 
 std::string metrics_page(const MetricSources& sources, Instant now) {
   Page page;
   add_node(page, sources.node, now);
   add_http(page, sources.server);
+  add_http_client(page, sources.client);
   page.gauge("tenzro_queue_depth", "Jobs waiting and running", sources.pool.depth(),
              {{"queue", "compute"}});
   const store::Usage usage = sources.store.usage();

@@ -6,6 +6,7 @@
 
 #include "tenzro/base/time.hpp"
 #include "tenzro/exec/pool.hpp"
+#include "tenzro/http/client.hpp"
 #include "tenzro/http/server.hpp"
 #include "tenzro/node/node.hpp"
 #include "tenzro/store/store.hpp"
@@ -15,6 +16,7 @@ namespace tenzro::daemon {
 struct MetricSources {
   const node::Node& node;
   const http::Server& server;
+  const http::Client& client;
   const exec::Pool& pool;
   const store::Store& store;
 };

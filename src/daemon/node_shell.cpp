@@ -7,6 +7,8 @@
 
 #include "tenzro/node/run_job.hpp"
 
+#include "http_caller.hpp"
+
 namespace tenzro::daemon {
 namespace {
 
@@ -123,11 +125,16 @@ struct NodeShell::Effects {
   }
 
   void operator()(node::SendHttpCall& call) const {
-    shell.fail_call(call.id, {ErrorCode::io, call.endpoint, "no HTTP client is open"});
+    if (shell.http_caller_ == nullptr) {
+      return shell.fail_call(call.id, {ErrorCode::io, call.endpoint, "no HTTP client is open"});
+    }
+    shell.http_caller_->call(std::move(call));
   }
 
   void operator()(node::CancelCall& call) const {
+    // One of the two knows it.
     if (shell.endpoint_ != nullptr) shell.endpoint_->cancel(call.id);
+    if (shell.http_caller_ != nullptr) shell.http_caller_->cancel(call.id);
   }
 
   void operator()(node::SendReply& reply) const {
@@ -162,6 +169,10 @@ void NodeShell::on_reply(PeerCallId call, Result<net::Reply> reply) {
   } else {
     result = fail(std::move(reply.error()));
   }
+  on_peer_reply(call, result);
+}
+
+void NodeShell::on_peer_reply(PeerCallId call, const work::CallResult& result) {
   node::Outbox out;
   node_.on_peer_reply(workshop_.loop.now(), call, result, out);
   apply(std::move(out));

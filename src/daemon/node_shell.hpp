@@ -23,6 +23,8 @@
 
 namespace tenzro::daemon {
 
+class HttpCaller;
+
 /// What the jobs and operations of a node run on; all outlive the shell.
 struct Workshop {
   exec::Loop& loop;
@@ -44,6 +46,11 @@ class NodeShell final : public net::Handler {
 
   /// Where calls to peers go; null before it is bound: then they fail. It outlives the shell's use.
   void set_endpoint(net::Endpoint* endpoint) { endpoint_ = endpoint; }
+
+  /// Where calls to peers without QUIC go; as above. Its answers are given to on_peer_reply.
+  void set_http_caller(HttpCaller* caller) { http_caller_ = caller; }
+
+  void on_peer_reply(PeerCallId call, const work::CallResult& result);
 
   /// Gives the node what the store remembers and lets it join the mesh, its addresses being known;
   /// `on_ready` is called once its gates are loaded.
@@ -95,6 +102,7 @@ class NodeShell final : public net::Handler {
   /// Of peers' requests that have no reply yet; as many as the endpoint lets in.
   std::map<PeerRequestId, StopFlag> peer_stops_;
   net::Endpoint* endpoint_ = nullptr;
+  HttpCaller* http_caller_ = nullptr;
   std::function<void()> on_ready_;
   std::function<void()> on_left_;
   std::function<void()> on_served_;

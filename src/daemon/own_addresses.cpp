@@ -11,6 +11,10 @@ namespace {
 /// Records carry at most 16; the rest is left out.
 constexpr std::size_t kAddressesMax = 8;
 
+bool is_loopback(std::string_view address) {
+  return address.starts_with("127.") || address.starts_with("[::1]:");
+}
+
 }  // namespace
 
 std::vector<std::string> reachable_addresses(const std::string& bound) {
@@ -38,6 +42,12 @@ std::vector<std::string> reachable_addresses(const std::string& bound) {
   }
   addresses.push_back("127.0.0.1:" + port);
   return addresses;
+}
+
+std::string reachable_endpoint(const std::string& scheme, const std::string& rpc,
+                               const std::string& quic) {
+  if (is_loopback(rpc) && !is_loopback(quic)) return {};
+  return scheme + reachable_addresses(rpc).front();
 }
 
 }  // namespace tenzro::daemon

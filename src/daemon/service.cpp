@@ -17,6 +17,7 @@
 #include "tenzro/store/identity.hpp"
 
 #include "blob_service.hpp"
+#include "http_caller.hpp"
 #include "log.hpp"
 #include "memory_budget.hpp"
 #include "metrics_page.hpp"
@@ -138,6 +139,12 @@ node::Options node_options(const config::Config& config) {
   return options;
 }
 
+/// `advertise` as configured: an address, `none`, or nothing said.
+std::vector<std::string> announced_quic(const std::string& advertise, const std::string& bound) {
+  if (advertise == "none") return {};
+  return advertise.empty() ? reachable_addresses(bound) : std::vector{advertise};
+}
+
 class Service final : public http::Handler {
  public:
   [[nodiscard]] static Started<std::unique_ptr<Service>> start(const Settings& settings);
@@ -203,6 +210,8 @@ class Service final : public http::Handler {
   std::optional<catalog::Catalog> catalog_;
   std::unique_ptr<node::Node> node_;
   std::unique_ptr<NodeShell> shell_;
+  std::unique_ptr<http::Client> http_client_;
+  std::unique_ptr<HttpCaller> http_caller_;
   std::unique_ptr<RpcService> rpc_;
   std::unique_ptr<BlobService> blobs_;
   std::unique_ptr<net::Endpoint> endpoint_;
@@ -290,6 +299,12 @@ Started<void> Service::open_endpoint() {
   if (!endpoint) return refuse(ExitCode::address_busy, endpoint.error());
   endpoint_ = std::move(*endpoint);
   shell_->set_endpoint(endpoint_.get());
+  http_client_ = std::make_unique<http::Client>(loop_);
+  http_caller_ = std::make_unique<HttpCaller>(
+      loop_, *pool_, *key_, *http_client_, [this](PeerCallId call, const work::CallResult& result) {
+        shell_->on_peer_reply(call, result);
+      });
+  shell_->set_http_caller(http_caller_.get());
   return {};
 }
 
@@ -302,10 +317,10 @@ Started<void> Service::open_server() {
   const std::string address = server_->address().text();
   const std::string advertised = settings_.config.http.advertise;
   const std::string scheme = settings_.http.tls_cert_file.empty() ? "http://" : "https://";
-  const std::string& quic = settings_.config.quic.advertise;
   const std::string bound = endpoint_->address();
-  node_->set_addresses(address, advertised.empty() ? scheme + address : advertised, bound,
-                       quic.empty() ? reachable_addresses(bound) : std::vector{quic});
+  node_->set_addresses(address,
+                       advertised.empty() ? reachable_endpoint(scheme, address, bound) : advertised,
+                       bound, announced_quic(settings_.config.quic.advertise, bound));
   return {};
 }
 
@@ -391,7 +406,8 @@ void Service::on_page(http::RequestRef id, http::Page page) {
     case http::Page::metrics:
       if (!settings_.config.metrics.enabled)
         return text(404, "metrics are disabled by the configuration\n");
-      return text(200, metrics_page({*node_, *server_, *pool_, *store_}, loop_.now()));
+      return text(200,
+                  metrics_page({*node_, *server_, *http_client_, *pool_, *store_}, loop_.now()));
     case http::Page::healthz:
       return text(200, "ok\n");
     case http::Page::readyz:

@@ -6,6 +6,7 @@
 
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/gossip/gossip.hpp"
+#include "tenzro/http/endpoint.hpp"
 
 namespace tenzro::daemon {
 namespace {
@@ -82,6 +83,12 @@ Started<Settings> read_settings(const Flags& flags) {
   auto http = http_options(config.rpc);
   if (!http) return refuse(http.error());
   settings.http = std::move(*http);
+  if (!config.http.advertise.empty()) {
+    const auto endpoint = http::Endpoint::parse(config.http.advertise);
+    if (!endpoint)
+      return refuse({ErrorCode::invalid_params, "http.advertise", endpoint.error().message()});
+    settings.http.allowed_hosts.push_back(endpoint->host);  // what other nodes will call it
+  }
   if (const auto quic = http::ListenAddress::parse(config.quic.listen); !quic) {
     return refuse({ErrorCode::invalid_params, "quic.listen", quic.error().message()});
   }

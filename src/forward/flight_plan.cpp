@@ -124,6 +124,16 @@ const planner::Holder* Flight::next_holder(Instant now, Part& part) const {
   return nullptr;
 }
 
+void Flight::readmit_over_http(const Part& part) {
+  for (const planner::Holder& holder : part.holders) {
+    if (quic_lost_.erase(holder.provider) == 0) continue;
+    const auto known = mesh_.view.providers().find(holder.provider);
+    if (known == mesh_.view.providers().end() || !known->second.http_endpoint) continue;
+    over_http_.insert(holder.provider);
+    excluded_.erase(holder.provider);
+  }
+}
+
 std::vector<PartIndex> Flight::replan(Instant now, const std::vector<PartIndex>& exhausted,
                                       Outbox& out) {
   std::vector<PartIndex> again;
@@ -137,6 +147,7 @@ std::vector<PartIndex> Flight::replan(Instant now, const std::vector<PartIndex>&
       part.state = PartState::waiting;
       part.wake = now + wait + Duration{static_cast<std::int64_t>(mesh_.prng.below(jitter))};
     } else if (part.replans < mesh_.limits.replans_max) {
+      readmit_over_http(part);
       ++part.replans;
       tally_.replans = std::max(tally_.replans, part.replans);
       again.push_back(i);

@@ -32,10 +32,14 @@ BlobHash declared_blob(const Part& part, const ProviderAddress& provider) {
 
 }  // namespace
 
+work::Transport Flight::transport_to(const shards::Provider& provider) const {
+  return over_http_.contains(provider.address) ? work::Transport::http : transport_of(provider);
+}
+
 void Flight::call(Instant now, const ProviderAddress& provider,
                   const std::vector<PartIndex>& wanted, Outbox& out) {
   const shards::Provider& holder = mesh_.view.providers().at(provider);
-  const bool carries_many = transport_of(holder) == work::Transport::exec;
+  const bool carries_many = transport_to(holder) == work::Transport::exec;
   const std::uint32_t width = width_of(parts_[wanted.front()].expert);
   for (std::vector<PartIndex>& carried : group(parts_, wanted, width, carries_many)) {
     std::uint32_t rounds = 0;
@@ -57,7 +61,7 @@ work::RemoteCall Flight::make_call(const shards::Provider& provider,
                                    const std::vector<PartIndex>& carried) {
   const ExpertIndex first = parts_[carried.front()].expert;
   work::RemoteCall call{
-      .transport = transport_of(provider),
+      .transport = transport_to(provider),
       .layer = request_.layer,
       .profile = request_.profile,
       .carrier = is_q8_ ? receipts::CarrierKind::q8_0 : receipts::CarrierKind::dense,
@@ -111,6 +115,8 @@ void Flight::note_setback(const Verdict& verdict, const Setback& setback) {
   const bool is_busy = setback.kind == Setback::Kind::busy;
   if (setback.kind == Setback::Kind::failed) {
     excluded_.insert(verdict.provider);
+    const bool is_lost = setback.error.code == ErrorCode::io;
+    if (is_lost && verdict.transport != work::Transport::http) quic_lost_.insert(verdict.provider);
     ++tally_.failures;
   }
   tally_.busy += is_busy ? 1U : 0U;

@@ -30,6 +30,16 @@ TEST(ExitCodes, UnknownFlagAndBadConfigurationAreUsageErrors) {
   expect_refusal(missing, 2, "none.toml: cannot be read");
 }
 
+TEST(ExitCodes, EndpointThatNoNodeCouldCallIsAUsageError) {
+  const TempFolder folder;
+  const std::string config = folder.path() + "/node.toml";
+  for (const char* endpoint : {"http://node.example.org", "http://user@a:1", "https://a:1/path"}) {
+    std::ofstream(config) << "[http]\nadvertise = \"" << endpoint << "\"\n";
+    DaemonProcess daemon(folder.path() + "/a", {.arguments = {"--config", config}});
+    expect_refusal(daemon, 2, "http.advertise: ");
+  }
+}
+
 TEST(ExitCodes, ListeningOffLoopbackNeedsTokensOrTheWord) {
   const TempFolder folder;
   DaemonProcess daemon(folder.path() + "/a", {.arguments = {"--rpc-listen", "0.0.0.0:0"}});

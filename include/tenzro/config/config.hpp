@@ -42,11 +42,11 @@ struct RpcSection {
 
 struct QuicSection {
   std::string listen = "0.0.0.0:9001";
-  std::string advertise;  ///< host:port
+  std::string advertise;  ///< host:port, or "none"
 };
 
 struct HttpSection {
-  std::string advertise;  ///< http://host:port
+  std::string advertise;  ///< http://host:port or https://host:port
 };
 
 struct GossipSection {

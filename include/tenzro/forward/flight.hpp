@@ -13,6 +13,9 @@
 ///  - A failed call: its parts go to their next standby; where none is left they are planned again
 ///  without every provider that failed in this forward, at most `replans_max` times a part. A local
 ///  failure excludes this node. What was answered stays.
+///  - A holder without QUIC addresses is called over HTTP. One that QUIC lost, and that has an HTTP
+///  endpoint, is asked over it once where nobody else is left for a part. Why last: a holder that
+///  is gone answers on neither, and another one is at hand at once.
 ///  - A holder that is busy did not fail: the next standby is asked; where all are busy the parts
 ///  wait, longer each time, and are planned again.
 ///  - A call that is late (ledger: hedge_delay) is sent to the next standby too, where the budget
@@ -112,11 +115,14 @@ class Flight {
   [[nodiscard]] bool can_ask(Instant now, const ProviderAddress& provider) const;
   /// Moves to the part's next holder, stalled ones last; null where there is none.
   [[nodiscard]] const planner::Holder* next_holder(Instant now, Part& part) const;
+  /// The part's holders that QUIC lost may be planned again, for HTTP.
+  void readmit_over_http(const Part& part);
   void give_up(Instant now, Part& part, Outbox& out);
 
   // flight_remote.cpp
   void call(Instant now, const ProviderAddress& provider, const std::vector<PartIndex>& wanted,
             Outbox& out);
+  [[nodiscard]] work::Transport transport_to(const shards::Provider& provider) const;
   [[nodiscard]] work::RemoteCall make_call(const shards::Provider& provider,
                                            const std::vector<PartIndex>& carried);
   void on_verdict(Instant now, Verdict verdict, Outbox& out);
@@ -142,7 +148,9 @@ class Flight {
   std::size_t open_parts_ = 0;
   std::vector<Ready> ready_;
   std::map<JobId, std::vector<PartIndex>> local_jobs_;
-  std::set<ProviderAddress> excluded_;  ///< failed in this forward
+  std::set<ProviderAddress> excluded_;   ///< failed in this forward
+  std::set<ProviderAddress> quic_lost_;  ///< of these: not reached by QUIC, not yet tried over HTTP
+  std::set<ProviderAddress> over_http_;  ///< called over HTTP from then on
   std::vector<work::ExpertOutput> outputs_;
   Tally tally_;
   bool can_be_q8_ = false;

@@ -56,6 +56,49 @@ TEST(Failover, ProviderThatFailedWithOneExpertIsNotAskedForAnother) {
   EXPECT_TRUE(mesh.outcome() && mesh.outcome()->has_value());
 }
 
+TEST(Failover, HolderThatQuicLostIsAskedOverHttpWhereNobodyElseIsLeft) {
+  ScriptedMesh mesh;
+  mesh.hold(1, {0, 1}, {.has_http_too = true});
+  mesh.hold(2, {0}, {.is_warm = false});
+  Request request = mesh.request();
+  request.allow_cold = true;
+  mesh.fly(request, {{0, 1}});
+  ASSERT_EQ(mesh.holders(), (std::vector<std::uint8_t>{1}));
+  mesh.lose(0);
+  ASSERT_EQ(mesh.holders(), (std::vector<std::uint8_t>{1, 2, 1}));
+  const work::RemoteCall& again = *mesh.sent()[2].call;
+  EXPECT_EQ(again.transport, work::Transport::http);
+  EXPECT_EQ(again.batches.at(0).expert, 1U) << "expert 0 has another holder";
+  EXPECT_EQ(mesh.sent()[1].call->transport, work::Transport::exec);
+  mesh.answer(1);
+  mesh.answer(2);
+  ASSERT_TRUE(mesh.outcome() && mesh.outcome()->has_value());
+  EXPECT_EQ((*mesh.outcome())->tally.http, 1U);
+  EXPECT_EQ((*mesh.outcome())->tally.iroh, 1U);
+  EXPECT_EQ(mesh.combined().size(), 2U);
+}
+
+TEST(Failover, HttpIsTriedOnceAndOnlyAfterALossOfTheConnection) {
+  ScriptedMesh lost;
+  lost.hold(1, {0}, {.has_http_too = true});
+  lost.fly(lost.request(), {{0}});
+  lost.lose(0);
+  ASSERT_EQ(lost.sent().size(), 2U);
+  EXPECT_EQ(lost.sent()[1].call->transport, work::Transport::http);
+  lost.lose(1);
+  EXPECT_EQ(lost.sent().size(), 2U);
+  ASSERT_TRUE(lost.outcome().has_value());
+  EXPECT_FALSE(lost.outcome()->has_value());
+
+  ScriptedMesh lied;
+  lied.hold(1, {0}, {.has_http_too = true});
+  lied.fly(lied.request(), {{0}});
+  lied.reject(0, ErrorCode::forbidden);
+  EXPECT_EQ(lied.sent().size(), 1U);
+  ASSERT_TRUE(lied.outcome().has_value());
+  EXPECT_FALSE(lied.outcome()->has_value());
+}
+
 TEST(Failover, WhenAllHaveFailedTheLastHoldersErrorIsTheAnswer) {
   ScriptedMesh mesh;
   mesh.hold(1, {0});

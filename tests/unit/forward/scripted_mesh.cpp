@@ -67,8 +67,8 @@ void ScriptedMesh::hold(std::uint8_t holder, const std::vector<ExpertIndex>& exp
   if (options.is_http) {
     provider.endpoint_key = {};
     provider.addresses.clear();
-    provider.http_endpoint = "http://192.0.2.1:8545";
   }
+  if (options.is_http || options.has_http_too) provider.http_endpoint = "http://192.0.2.1:8545";
   view_.set_provider(provider);
   for (const ExpertIndex expert : experts) {
     view_.declare(provider.address, {"m", 3, expert},

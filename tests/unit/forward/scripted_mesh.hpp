@@ -25,6 +25,7 @@ struct HolderOptions {
   bool is_warm = true;
   bool speaks_exec = true;
   bool is_http = false;
+  bool has_http_too = false;
   std::uint8_t profiles = shards::kEveryProfile;
   std::optional<shards::WeightTypes> types;
 };

@@ -20,7 +20,7 @@ const std::string kEtag = "\"" + std::string(64, 'a') + "\"";
 TEST(Blob, ComesInPiecesAndWhole) {
   TestServer server;
   server.blob = sample(5'000'001);
-  Client client(server.port());
+  RawClient client(server.port());
   ASSERT_TRUE(client.send(get(kPath)));
   const Response response = client.receive();
   EXPECT_EQ(response.status, 200);
@@ -36,7 +36,7 @@ TEST(Blob, ComesInPiecesAndWhole) {
 TEST(Blob, RangesAreServedOrRefused) {
   TestServer server;
   server.blob = sample(1000);
-  Client client(server.port());
+  RawClient client(server.port());
   ASSERT_TRUE(client.send(get(kPath, "Range: bytes=10-19\r\n")));
   const Response part = client.receive();
   EXPECT_EQ(part.status, 206);
@@ -57,7 +57,7 @@ TEST(Blob, RangesAreServedOrRefused) {
 TEST(Blob, HeadSaysTheSizeAndSendsNothing) {
   TestServer server;
   server.blob = sample(1000);
-  Client client(server.port());
+  RawClient client(server.port());
   ASSERT_TRUE(client.send("HEAD " + kPath + " HTTP/1.1\r\nHost: localhost\r\n\r\n"));
   EXPECT_EQ(client.receive(false).headers.at("Content-Length"), "1000");
   ASSERT_TRUE(client.send(get("/healthz")));
@@ -76,7 +76,7 @@ TEST(Blob, AnEmptyOrUnknownBlobIsAnsweredToo) {
 TEST(Blob, AClientThatLeavesHalfwayIsReported) {
   TestServer server;
   server.blob = sample(64U << 20U);
-  Client client(server.port());
+  RawClient client(server.port());
   ASSERT_TRUE(client.send(get(kPath)));
   const Event wanted = server.wait_for(Kind::piece_wanted);
   client.reset();
@@ -91,7 +91,7 @@ std::string put_head(std::size_t size) {
 TEST(Upload, ArrivesInPiecesAndInOrder) {
   TestServer server;
   const std::string bytes = sample(1'000'000);
-  Client client(server.port());
+  RawClient client(server.port());
   ASSERT_TRUE(client.send(put_head(bytes.size()) + "\r\n" + bytes));
   EXPECT_EQ(client.receive().status, 201);
   EXPECT_EQ(server.wait_for(Kind::put_begun).declared, bytes.size());
@@ -112,7 +112,7 @@ TEST(Upload, NothingMoreIsReadUntilTheNodeAsks) {
   TestServer server;
   server.takes_uploads = false;
   const std::string bytes = sample(300U << 10U);
-  Client client(server.port());
+  RawClient client(server.port());
   ASSERT_TRUE(client.send(put_head(bytes.size()) + "Expect: 100-continue\r\n\r\n"));
   const Event begun = server.wait_for(Kind::put_begun);
   server.on_loop([&](Server& s) { s.put_continue(begun.id); });
@@ -138,7 +138,7 @@ TEST(Upload, AnEmptyBodyEndsAtOnce) {
 TEST(Upload, AnEarlyAnswerRefusesTheRest) {
   TestServer server;
   server.takes_uploads = false;
-  Client client(server.port());
+  RawClient client(server.port());
   ASSERT_TRUE(client.send(put_head(1U << 30U) + "\r\nstart"));
   const Event begun = server.wait_for(Kind::put_begun);
   server.reply(begun.id, 507, "no space");
@@ -150,7 +150,7 @@ TEST(Upload, AnEarlyAnswerRefusesTheRest) {
 
 TEST(Upload, AClientThatLeavesHalfwayIsReported) {
   TestServer server;
-  Client client(server.port());
+  RawClient client(server.port());
   ASSERT_TRUE(client.send(put_head(1000) + "\r\nhalf"));
   const Event begun = server.wait_for(Kind::put_begun);
   client.close();
@@ -160,7 +160,7 @@ TEST(Upload, AClientThatLeavesHalfwayIsReported) {
 TEST(Upload, AStalledOneIsRefusedAndReported) {
   TestServer server(
       options_with([](Options& o) { o.idle_timeout = std::chrono::milliseconds(50); }));
-  Client client(server.port());
+  RawClient client(server.port());
   ASSERT_TRUE(client.send(put_head(1000) + "\r\nhalf"));
   const Event begun = server.wait_for(Kind::put_begun);
   EXPECT_EQ(client.receive().status, 408);

@@ -151,7 +151,7 @@ void TestServer::on_request_gone(RequestRef id) {
   push({.kind = Event::Kind::gone, .id = id});
 }
 
-Client::Client(std::uint16_t port) {
+RawClient::RawClient(std::uint16_t port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const timeval patience{.tv_sec = kPatience.count(), .tv_usec = 0};
   ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
@@ -168,11 +168,11 @@ Client::Client(std::uint16_t port) {
   }
 }
 
-Client::~Client() {
+RawClient::~RawClient() {
   close();
 }
 
-bool Client::send(std::string_view bytes) const {
+bool RawClient::send(std::string_view bytes) const {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent <= 0) return false;
@@ -181,7 +181,7 @@ bool Client::send(std::string_view bytes) const {
   return true;
 }
 
-bool Client::fill() {
+bool RawClient::fill() {
   std::array<char, 65536> block{};
   const ssize_t got = ::recv(fd_, block.data(), block.size(), 0);
   if (got <= 0) return false;
@@ -203,7 +203,7 @@ Response parse_head(std::string_view head) {
   return response;
 }
 
-Response Client::receive(bool has_body) {
+Response RawClient::receive(bool has_body) {
   std::size_t end = 0;
   while ((end = buffer_.find("\r\n\r\n")) == std::string::npos) {
     if (!fill()) return {};
@@ -221,23 +221,23 @@ Response Client::receive(bool has_body) {
   return response;
 }
 
-std::string Client::receive_all() {
+std::string RawClient::receive_all() {
   while (fill()) {
   }
   return std::exchange(buffer_, {});
 }
 
-bool Client::sees_end() {
+bool RawClient::sees_end() {
   char byte = 0;
   return buffer_.empty() && ::recv(fd_, &byte, 1, 0) == 0;
 }
 
-void Client::close() {
+void RawClient::close() {
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
 }
 
-void Client::reset() {
+void RawClient::reset() {
   const linger now{.l_onoff = 1, .l_linger = 0};
   ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
   close();
@@ -261,7 +261,7 @@ std::string get(std::string_view path, std::string_view extra) {
 }
 
 Response ask(std::uint16_t port, std::string_view request) {
-  Client client(port);
+  RawClient client(port);
   if (!client.is_connected() || !client.send(request)) return {};
   return client.receive(request.substr(0, 5) != "HEAD ");
 }

@@ -93,12 +93,12 @@ struct Response {
 };
 
 /// A plain TCP connection. Every operation fails after kPatience instead of hanging.
-class Client {
+class RawClient {
  public:
-  explicit Client(std::uint16_t port);
-  ~Client();
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
+  explicit RawClient(std::uint16_t port);
+  ~RawClient();
+  RawClient(const RawClient&) = delete;
+  RawClient& operator=(const RawClient&) = delete;
 
   [[nodiscard]] bool is_connected() const { return fd_ >= 0; }
 

@@ -14,7 +14,7 @@ using Kind = Event::Kind;
 
 TEST(Session, PipelinedRequestsAreAnsweredInOrder) {
   TestServer server;
-  Client client(server.port());
+  RawClient client(server.port());
   ASSERT_TRUE(client.send(post("hold") + post("second") + get("/healthz") + post("fourth")));
   const Event held = server.wait_for(Kind::rpc);
   EXPECT_EQ(held.text, "hold");
@@ -27,7 +27,7 @@ TEST(Session, PipelinedRequestsAreAnsweredInOrder) {
 
 TEST(Session, AFloodOfPipelinedRequestsIsAnsweredToTheLast) {
   TestServer server;
-  Client client(server.port());
+  RawClient client(server.port());
   constexpr int kRequests = 2000;
   std::string flood;
   for (int i = 0; i < kRequests; ++i) flood += post(std::to_string(i));
@@ -38,14 +38,14 @@ TEST(Session, AFloodOfPipelinedRequestsIsAnsweredToTheLast) {
 
 TEST(Session, KeepsTheConnectionUnlessToldNotTo) {
   TestServer server;
-  Client client(server.port());
+  RawClient client(server.port());
   ASSERT_TRUE(client.send(post("a")));
   EXPECT_EQ(client.receive().headers.at("Connection"), "keep-alive");
   ASSERT_TRUE(client.send(post("b", "Connection: close\r\n")));
   EXPECT_EQ(client.receive().headers.at("Connection"), "close");
   EXPECT_TRUE(client.sees_end());
 
-  Client old(server.port());
+  RawClient old(server.port());
   ASSERT_TRUE(old.send("GET /healthz HTTP/1.0\r\n\r\n"));
   EXPECT_EQ(old.receive().headers.at("Connection"), "close");
   EXPECT_TRUE(old.sees_end());
@@ -53,7 +53,7 @@ TEST(Session, KeepsTheConnectionUnlessToldNotTo) {
 
 TEST(Session, ARefusalWithoutABodyKeepsTheConnection) {
   TestServer server;
-  Client client(server.port());
+  RawClient client(server.port());
   ASSERT_TRUE(client.send(get("/nowhere") + get("/healthz")));
   EXPECT_EQ(client.receive().status, 404);
   EXPECT_EQ(client.receive().status, 200);
@@ -63,7 +63,7 @@ TEST(Session, ALargeBodyComesBackWhole) {
   TestServer server;
   std::string body(5'000'000, 'x');
   for (std::size_t i = 0; i < body.size(); i += 997) body[i] = static_cast<char>('a' + i % 23);
-  Client client(server.port());
+  RawClient client(server.port());
   std::thread sender([&] { EXPECT_TRUE(client.send(post(body))); });
   EXPECT_TRUE(client.receive().body == body);
   sender.join();
@@ -88,7 +88,7 @@ TEST(Session, AChunkedBodyGrowsToItsLimitAndNoFurther) {
 
 TEST(Session, SaysContinueBeforeTheBodyAndOnlyWhenItIsWanted) {
   TestServer server(options_with([](Options& o) { o.body_bytes_max = 100; }));
-  Client client(server.port());
+  RawClient client(server.port());
   const std::string head =
       "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
       "Expect: 100-continue\r\nContent-Length: ";
@@ -97,14 +97,14 @@ TEST(Session, SaysContinueBeforeTheBodyAndOnlyWhenItIsWanted) {
   ASSERT_TRUE(client.send("ok"));
   EXPECT_EQ(client.receive().body, "ok");
 
-  Client large(server.port());
+  RawClient large(server.port());
   ASSERT_TRUE(large.send(head + "200\r\n\r\n"));
   EXPECT_EQ(large.receive().status, 413);
 }
 
 TEST(Session, ATooLargeBodyIsRefusedThoughTheClientSendsItAllFirst) {
   TestServer server(options_with([](Options& o) { o.body_bytes_max = 1000; }));
-  Client client(server.port());
+  RawClient client(server.port());
   ASSERT_TRUE(client.send(post(std::string(20U << 20U, 'x'))));
   const Response response = client.receive();
   EXPECT_EQ(response.status, 413);
@@ -116,7 +116,7 @@ TEST(Session, ATooLargeBodyIsRefusedThoughTheClientSendsItAllFirst) {
 
 TEST(Session, BodiesInFlightHaveACapThatIsGivenBack) {
   TestServer server(options_with([](Options& o) { o.bodies_bytes_max = 200'000; }));
-  Client first(server.port());
+  RawClient first(server.port());
   ASSERT_TRUE(first.send(post("hold" + std::string(99'996, ' '))));
   const Event held = server.wait_for(Kind::rpc);
   const Response refused = ask(server.port(), post(std::string(100'001, 'x')));
@@ -131,9 +131,9 @@ TEST(Session, BodiesInFlightHaveACapThatIsGivenBack) {
 
 TEST(Session, LargeLengthsThatAreOnlyAnnouncedShutNobodyOut) {
   TestServer server(options_with([](Options& o) { o.bodies_bytes_max = o.body_bytes_max; }));
-  std::vector<std::unique_ptr<Client>> announcing;
+  std::vector<std::unique_ptr<RawClient>> announcing;
   for (int i = 0; i < 8; ++i) {
-    announcing.push_back(std::make_unique<Client>(server.port()));
+    announcing.push_back(std::make_unique<RawClient>(server.port()));
     ASSERT_TRUE(announcing.back()->send(
         "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         "Content-Length: " +
@@ -146,18 +146,18 @@ TEST(Session, LargeLengthsThatAreOnlyAnnouncedShutNobodyOut) {
 TEST(Session, SlowHeadersGet408AndSilenceIsClosedWithoutAWord) {
   TestServer server(
       options_with([](Options& o) { o.header_timeout = std::chrono::milliseconds(50); }));
-  Client slow(server.port());
+  RawClient slow(server.port());
   ASSERT_TRUE(slow.send("POST / HTTP/1.1\r\nHos"));
   EXPECT_EQ(slow.receive().status, 408);
   EXPECT_TRUE(slow.sees_end());
-  Client silent(server.port());
+  RawClient silent(server.port());
   EXPECT_TRUE(silent.sees_end());
 }
 
 TEST(Session, AStalledBodyGets408) {
   TestServer server(
       options_with([](Options& o) { o.idle_timeout = std::chrono::milliseconds(50); }));
-  Client client(server.port());
+  RawClient client(server.port());
   ASSERT_TRUE(
       client.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                   "Content-Length: 10\r\n\r\n12345"));
@@ -171,10 +171,10 @@ TEST(Session, AnIdleConnectionIsClosedAndAPendingOneIsNot) {
     o.idle_timeout = std::chrono::milliseconds(50);
     o.keep_alive_timeout = std::chrono::milliseconds(50);
   }));
-  Client pending(server.port());
+  RawClient pending(server.port());
   ASSERT_TRUE(pending.send(post("hold")));
   const Event held = server.wait_for(Kind::rpc);
-  Client idle(server.port());
+  RawClient idle(server.port());
   ASSERT_TRUE(idle.send(post("x")));
   EXPECT_EQ(idle.receive().status, 200);
   EXPECT_TRUE(idle.sees_end());  // takes as long as every timeout above
@@ -185,7 +185,7 @@ TEST(Session, AnIdleConnectionIsClosedAndAPendingOneIsNot) {
 TEST(Session, AReaderThatStopsIsClosed) {
   TestServer server(
       options_with([](Options& o) { o.idle_timeout = std::chrono::milliseconds(50); }));
-  Client client(server.port());
+  RawClient client(server.port());
   ASSERT_TRUE(client.send(post("hold")));
   const Event held = server.wait_for(Kind::rpc);
   server.reply(held.id, 200, std::string(64U << 20U, 'x'));
@@ -194,7 +194,7 @@ TEST(Session, AReaderThatStopsIsClosed) {
 
 TEST(Session, AClientThatLeavesBeforeItsAnswerIsReported) {
   TestServer server;
-  Client client(server.port());
+  RawClient client(server.port());
   ASSERT_TRUE(client.send(post("hold")));
   const Event held = server.wait_for(Kind::rpc);
   client.close();
@@ -205,7 +205,7 @@ TEST(Session, AClientThatLeavesBeforeItsAnswerIsReported) {
 
 TEST(Session, AResetIsReportedToo) {
   TestServer server;
-  Client client(server.port());
+  RawClient client(server.port());
   ASSERT_TRUE(client.send(post("hold")));
   const Event held = server.wait_for(Kind::rpc);
   client.reset();
@@ -214,14 +214,14 @@ TEST(Session, AResetIsReportedToo) {
 
 TEST(Session, AnAnsweredRequestIsNeverReportedGone) {
   TestServer server;
-  Client client(server.port());
+  RawClient client(server.port());
   ASSERT_TRUE(client.send(post("hold")));
   const Event held = server.wait_for(Kind::rpc);
   server.reply(held.id, 200, "a");
   server.reply(held.id, 200, "b");
   EXPECT_EQ(client.receive().body, "a");
   client.close();
-  Client other(server.port());
+  RawClient other(server.port());
   ASSERT_TRUE(other.send(post("hold")));
   const Event second = server.wait_for(Kind::rpc);
   other.close();
@@ -235,7 +235,7 @@ TEST(Session, SurvivesAnAbortAtEveryByte) {
       "3\r\nabc\r\n0\r\n\r\n";
   for (const std::string& request : {post("hold"), post("echo"), chunked}) {
     for (std::size_t size = 0; size <= request.size(); ++size) {
-      Client client(server.port());
+      RawClient client(server.port());
       ASSERT_TRUE(client.send(std::string_view(request).substr(0, size)));
       if (size % 2 == 0) client.reset();
     }
@@ -247,13 +247,13 @@ TEST(Session, SurvivesAnAbortAtEveryByte) {
 
 TEST(Session, ConnectionsBeyondTheLimitGet503) {
   TestServer server(options_with([](Options& o) { o.connections_max = 2; }));
-  Client first(server.port());
-  Client second(server.port());
+  RawClient first(server.port());
+  RawClient second(server.port());
   ASSERT_TRUE(first.send(post("1")));
   EXPECT_EQ(first.receive().status, 200);
   ASSERT_TRUE(second.send(post("2")));
   EXPECT_EQ(second.receive().status, 200);
-  Client third(server.port());
+  RawClient third(server.port());
   const Response refused = third.receive();
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(refused.headers.at("Retry-After"), "1");
@@ -264,10 +264,10 @@ TEST(Session, ConnectionsBeyondTheLimitGet503) {
 
 TEST(Session, DrainFinishesWhatIsPendingAndRefusesWhatIsNew) {
   TestServer server;
-  Client idle(server.port());
+  RawClient idle(server.port());
   ASSERT_TRUE(idle.send(post("x")));
   EXPECT_EQ(idle.receive().status, 200);
-  Client pending(server.port());
+  RawClient pending(server.port());
   ASSERT_TRUE(pending.send(post("hold") + post("pipelined")));
   const Event held = [&] {
     Event event = server.wait_for(Kind::rpc);
@@ -276,7 +276,7 @@ TEST(Session, DrainFinishesWhatIsPendingAndRefusesWhatIsNew) {
   }();
   server.drain();
   EXPECT_TRUE(idle.sees_end());
-  EXPECT_FALSE(Client(server.port()).is_connected());
+  EXPECT_FALSE(RawClient(server.port()).is_connected());
   server.reply(held.id, 200, "last");
   const Response last = pending.receive();
   EXPECT_EQ(last.body, "last");
@@ -293,7 +293,7 @@ TEST(Session, DrainOfAnIdleServerEndsAtOnce) {
 
 TEST(Server, TheHandlerIsNotCalledOnceTheServerIsGone) {
   auto server = std::make_unique<TestServer>();
-  Client client(server->port());
+  RawClient client(server->port());
   ASSERT_TRUE(client.send(post("hold")));
   EXPECT_EQ(server->wait_for(Kind::rpc).text, "hold");
   server.reset();

@@ -166,7 +166,7 @@ TEST(Tls, AClientThatLeavesIsReported) {
 TEST(Tls, PlainHttpOnATlsPortIsClosed) {
   const CertificateFiles files;
   TestServer server(files.options());
-  Client client(server.port());
+  RawClient client(server.port());
   ASSERT_TRUE(client.send(post("x")));
   EXPECT_EQ(client.receive_all().find("HTTP"), std::string::npos);
 }
@@ -176,7 +176,7 @@ TEST(Tls, ASlowHandshakeIsClosed) {
   Options options = files.options();
   options.header_timeout = std::chrono::milliseconds(50);
   TestServer server(std::move(options));
-  Client client(server.port());
+  RawClient client(server.port());
   EXPECT_TRUE(client.sees_end());
 }
 

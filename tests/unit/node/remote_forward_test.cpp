@@ -1,6 +1,6 @@
 // Goal: a forward whose experts run at other holders gives the bits of one that runs them itself.
 // Method: a flight with the real bodies of every job; holders that decode, run and sign as a node
-// does, behind tenzro/exec/1 messages; one of them may lie.
+// does, behind tenzro/exec/1 messages or JSON-RPC bodies; one of them may lie.
 #include <deque>
 
 #include <gtest/gtest.h>
@@ -9,7 +9,9 @@
 #include "tenzro/forward/flight.hpp"
 #include "tenzro/kernels/cpu.hpp"
 #include "tenzro/node/run_job.hpp"
+#include "tenzro/rpc/exchange.hpp"
 
+#include "support/node_world.hpp"
 #include "support/small_layer.hpp"
 
 namespace tenzro::testing {
@@ -66,6 +68,21 @@ class Layer {
     return joined(run<work::SignedExec>(std::move(sign), identity).reply);
   }
 
+  /// What holder `number`, a node, answers to the body of a POST that may execute and no more.
+  BufferRef serve_http(std::uint8_t number, const BufferRef& body) const {
+    NodeWorld world({.seed = number});
+    for (ExpertIndex e = 0; e < kExperts; ++e) {
+      const BufferRef blob = small_expert(0.3F + static_cast<float>(e));
+      expect_answer<rpc::ExpertRow>(
+          world.call(rpc::ExpertLoadCall{.key = {"m", 0, e}, .has_inline = true, .blob = blob}));
+    }
+    rpc::Exchange exchange = rpc::Exchange::parse(body, {.scopes = {.execute = true}});
+    for (std::size_t i = 0; i < exchange.size(); ++i) {
+      if (auto call = exchange.take_call(i)) exchange.set_outcome(i, world.call(std::move(*call)));
+    }
+    return exchange.encode(scalar_base64_kernels());
+  }
+
   std::unique_ptr<compute::Backend> backend_;
   compute::SerialExecutor executor_;
   crypto::KeyPair router_;
@@ -104,6 +121,23 @@ class Forwarding {
                     {.is_warm = is_warm, .blob = layer_.experts_.at(e).hash});
     }
   }
+
+  /// A holder without QUIC addresses.
+  void hold_over_http(std::uint8_t number, const std::vector<ExpertIndex>& experts) {
+    const crypto::KeyPair key = key_of(number);
+    view_.set_provider({.address = key.address(),
+                        .endpoint_key = key.public_key(),
+                        .http_endpoint = "http://192.0.2.1:" + std::to_string(number)});
+    for (const ExpertIndex e : experts) {
+      view_.declare(key.address(), {"m", 0, e},
+                    {.is_warm = true, .blob = layer_.experts_.at(e).hash});
+    }
+  }
+
+  /// What holders reached over HTTP answer, from what they would.
+  std::function<work::CallResult(std::string body)> http_answer = [](std::string body) {
+    return work::CallReply{{}, BufferRef::copy_of(body)};
+  };
 
   /// The holder of this number signs honestly and then changes what it signed.
   void let_lie(std::uint8_t number) { liar_ = number; }
@@ -153,6 +187,11 @@ class Forwarding {
     } else if (const auto* send = std::get_if<forward::SendCall>(&action)) {
       EXPECT_EQ(send->protocol, wire::Protocol::exec);
       flight_->on_call_result(now_, send->id, reply_to(*send), out);
+    } else if (const auto* post = std::get_if<forward::SendHttpCall>(&action)) {
+      const std::string port = post->endpoint.substr(post->endpoint.rfind(':') + 1);
+      const auto number = static_cast<std::uint8_t>(std::stoi(port));
+      const std::string body(layer_.serve_http(number, post->body).text());
+      flight_->on_call_result(now_, post->id, http_answer(body), out);
     } else if (const auto* finished = std::get_if<forward::ForwardFinished>(&action)) {
       if (!finished->outcome) {
         ADD_FAILURE() << finished->outcome.error().message();
@@ -221,6 +260,59 @@ TEST(RemoteForward, LyingHolderIsFoundOutAndTheBitsAreTheSame) {
   EXPECT_EQ(lied.tally().failures, 1U);
   EXPECT_EQ(lied.tally().replans, 1U);
   EXPECT_EQ(lied.standings().find(key_of(1).address())->streak, 1U);
+}
+
+TEST(RemoteForward, HttpHolderGivesTheBitsOfALocalOne) {
+  Layer layer;
+  Forwarding local(layer);
+  local.hold(layer.router_, {0, 1, 2, 3});
+  const std::vector<float> expected = local.outputs();
+
+  Forwarding spread(layer);
+  spread.hold_over_http(1, {0, 1, 2});
+  spread.hold(key_of(2), {3});
+  EXPECT_EQ(spread.outputs(), expected);
+  EXPECT_GT(spread.tally().http, 0U);
+  EXPECT_GT(spread.tally().iroh, 0U);
+  EXPECT_EQ(spread.tally().failures, 0U);
+}
+
+TEST(RemoteForward, WhateverAnHttpHolderAnswersTheBitsAreTheSame) {
+  Layer layer;
+  Forwarding local(layer);
+  local.hold(layer.router_, {0, 1, 2, 3});
+  const std::vector<float> expected = local.outputs();
+
+  const auto text = [](std::string_view body) {
+    return work::CallReply{{}, BufferRef::copy_of(body)};
+  };
+  const std::vector<std::function<work::CallResult(std::string)>> answers{
+      [&](const std::string& /*body*/) { return text("<html>a proxy's page</html>"); },
+      [&](const std::string& /*body*/) { return text(""); },
+      [&](const std::string& /*body*/) { return text(R"({"jsonrpc":"2.0","id":1,"result":{}})"); },
+      [&](const std::string& /*body*/) {
+        return text(R"({"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"no"}})");
+      },
+      [&](std::string body) {  // honest rows, a receipt that is not theirs
+        const std::size_t at = body.find("\"outputs\":\"") + 11;
+        body[at] = body[at] == 'B' ? 'C' : 'B';
+        return text(body);
+      },
+      [&](std::string body) {
+        return text(body.replace(body.find("\"receipt\""), 9, "\"absent\""));
+      },
+      [](const std::string& /*body*/) -> work::CallResult {
+        return fail(ErrorCode::io, "http://192.0.2.1:1", "HTTP status 502");
+      }};
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    Forwarding lied(layer);
+    lied.hold_over_http(1, {0, 1, 2, 3});
+    lied.hold(key_of(2), {0, 1, 2, 3}, false);
+    lied.http_answer = answers[i];
+    EXPECT_EQ(lied.outputs(), expected) << i;
+    EXPECT_EQ(lied.tally().http, 0U) << i;
+    EXPECT_GT(lied.tally().failures, 0U) << i;
+  }
 }
 
 }  // namespace
