@@ -12,8 +12,14 @@ namespace tenzro::testing {
 
 DaemonProcess::DaemonProcess(std::string data_dir, const Options& options)
     : data_dir_(std::move(data_dir)) {
-  std::vector<std::string> words{TENZRO_DAEMON, "--data-dir", data_dir_, "--rpc-listen",
-                                 "127.0.0.1:0"};
+  std::vector<std::string> words{
+      options.program.empty() ? std::string(TENZRO_DAEMON) : options.program,
+      "--data-dir",
+      data_dir_,
+      "--rpc-listen",
+      "127.0.0.1:0",
+      "--quic-listen",
+      "127.0.0.1:0"};
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());

@@ -24,10 +24,12 @@ class DaemonProcess {
     std::map<std::string, std::string> environment;
     /// Sent when the log begins, long before "ready"; 0: none.
     int signal_while_starting = 0;
+    /// Instead of tenzrod.
+    std::string program = {};
   };
 
-  /// Starts `tenzrod --data-dir DATA_DIR --rpc-listen 127.0.0.1:0 ARGUMENTS` and waits until it is
-  /// ready or has ended.
+  /// Starts `tenzrod --data-dir DATA_DIR --rpc-listen 127.0.0.1:0 --quic-listen 127.0.0.1:0
+  /// ARGUMENTS` and waits until it is ready or has ended.
   DaemonProcess(std::string data_dir, const Options& options);
 
   explicit DaemonProcess(std::string data_dir) : DaemonProcess(std::move(data_dir), Options{}) {}

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
@@ -31,6 +32,8 @@ void MeshNode::start(const std::string& bootstrap) {
                         << "\"\n[gossip]\nheartbeat_s = 1\nttl_s = 3\n"
                         << extra_config;
   DaemonProcess::Options options;
+  options.program = program;
+  options.environment = environment;
   options.arguments = {"--config", config, "--quic-listen", quic_};
   if (!bootstrap.empty()) {
     options.arguments.emplace_back("--bootstrap");
@@ -61,23 +64,27 @@ int MeshNode::terminate() {
   return status;
 }
 
-MeshProcesses::MeshProcesses(std::size_t nodes, std::size_t replicas) {
+MeshProcesses::MeshProcesses(std::size_t nodes, std::size_t replicas, const Prepare& prepare) {
   for (std::size_t i = 0; i < nodes; ++i) {
     nodes_.push_back(std::make_unique<MeshNode>(folder_.path(), "node-" + std::to_string(i)));
+    if (prepare) prepare(i, *nodes_.back());
     nodes_.back()->start(i == 0 ? "" : nodes_.front()->entry());
   }
+  for (std::size_t i = 0; i < nodes; ++i) EXPECT_TRUE(lists(i, nodes)) << "node " << i;
   const RpcClient router = this->router();
   const json prepared = prepare_tiny_layer(router);
-  router.result("tenzro_moeGateLoad",
-                {{"model_id", "tiny"}, {"layer", 0}, {"uri", prepared["gate"]["uri"]}});
+  const json gate = router.result(
+      "tenzro_moeGateLoad", {{"model_id", "tiny"}, {"layer", 0}, {"uri", prepared["gate"]["uri"]}});
+  EXPECT_EQ(gate.value("num_experts", 0), kTinyExperts);
   for (const json& expert : prepared["experts"]) {
     for (std::size_t r = 0; r < replicas; ++r) {
       const std::size_t holder = 1 + (expert.value("expert", std::size_t{0}) + r) % (nodes - 1);
-      at(holder).client().result("tenzro_moeExpertLoad",
-                                 {{"model_id", "tiny"},
-                                  {"layer", 0},
-                                  {"expert", expert["expert"]},
-                                  {"uri", expert.value("uri", "") + "?n=" + at(0).endpoint_id()}});
+      const json row = at(holder).client().result(
+          "tenzro_moeExpertLoad", {{"model_id", "tiny"},
+                                   {"layer", 0},
+                                   {"expert", expert["expert"]},
+                                   {"uri", expert.value("uri", "") + "?n=" + at(0).endpoint_id()}});
+      EXPECT_EQ(row.value("tier", ""), "memory");
     }
   }
 }
@@ -96,8 +103,35 @@ bool MeshProcesses::knows(std::size_t index, std::size_t experts, std::size_t re
   return false;
 }
 
+bool MeshProcesses::lists(std::size_t index, std::size_t providers) const {
+  const RpcClient client = nodes_[index]->client();
+  const auto end = std::chrono::steady_clock::now() + kConvergenceMax;
+  while (std::chrono::steady_clock::now() < end) {
+    if (client.result("tenzro_listProviders", json::array()).size() == providers) return true;
+  }
+  return false;
+}
+
 void MeshProcesses::restart(std::size_t index) {
   at(index).start(at(index == 0 ? 1 : 0).entry());
+}
+
+std::string outputs_of_one_node(const json& call) {
+  const TempFolder folder;
+  const DaemonProcess daemon(folder.path() + "/alone");
+  EXPECT_TRUE(daemon.is_ready()) << daemon.log();
+  const RpcClient client(daemon.rpc());
+  load_tiny_layer(client, prepare_tiny_layer(client));
+  return client.result("tenzro_moeForward", call).value("outputs", "");
+}
+
+double metric_of(const RpcClient& client, const std::string& name) {
+  std::istringstream page(client.send("GET", "/metrics", {}, "").body);
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with(name + " ")) return std::stod(line.substr(name.size()));
+  }
+  ADD_FAILURE() << "no metric " << name;
+  return 0;
 }
 
 }  // namespace tenzro::testing

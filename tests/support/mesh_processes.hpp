@@ -2,6 +2,8 @@
 /// \file
 /// A mesh of real processes on loopback: a router with the tiny layer's gate, and holders that
 /// fetch its experts from it.
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +27,9 @@ class MeshNode {
 
   [[nodiscard]] RpcClient client() const { return RpcClient(process_->rpc()); }
 
+  /// "127.0.0.1:port"
+  [[nodiscard]] const std::string& rpc() const { return process_->rpc(); }
+
   /// "<endpoint id>@<host:port>", as a bootstrap entry.
   [[nodiscard]] std::string entry() const;
 
@@ -36,6 +41,9 @@ class MeshNode {
 
   /// More configuration lines, before the first start.
   std::string extra_config;
+  /// Instead of tenzrod, and what its environment says beside ours.
+  std::string program;
+  std::map<std::string, std::string> environment;
 
  private:
   std::string folder_;
@@ -47,8 +55,11 @@ class MeshNode {
 
 class MeshProcesses {
  public:
-  /// Node 0 routes; every expert is held by `replicas` of the others.
-  MeshProcesses(std::size_t nodes, std::size_t replicas);
+  using Prepare = std::function<void(std::size_t index, MeshNode& node)>;
+
+  /// Node 0 routes; every expert is held by `replicas` of the others. `prepare` sees each node
+  /// before it starts.
+  MeshProcesses(std::size_t nodes, std::size_t replicas, const Prepare& prepare = {});
 
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
 
@@ -60,11 +71,21 @@ class MeshProcesses {
   /// whether it came to that within a minute.
   [[nodiscard]] bool knows(std::size_t index, std::size_t experts, std::size_t replicas) const;
 
+  /// Asks the node until it lists that many providers, itself included; whether it came to that
+  /// within a minute.
+  [[nodiscard]] bool lists(std::size_t index, std::size_t providers) const;
+
   void restart(std::size_t index);
 
  private:
   TempFolder folder_;
   std::vector<std::unique_ptr<MeshNode>> nodes_;
 };
+
+/// What one process that holds everything answers to a forward of the tiny layer.
+[[nodiscard]] std::string outputs_of_one_node(const nlohmann::json& call);
+
+/// A number of the metrics page, by its name without labels; a test failure where there is none.
+[[nodiscard]] double metric_of(const RpcClient& client, const std::string& name);
 
 }  // namespace tenzro::testing
