@@ -106,17 +106,20 @@ install_packages() {
   for choice in "${fetched[@]}"; do fetch "$choice"; done
 }
 
-# Foreign clients of tests/interop come from npm, where that folder says so.
+# Foreign clients of tests/interop come from npm, where that folder says so. Why not `npm ci`: it refuses a lock file
+# that lacks packages of other platforms, and registries do lack them; hashes are checked all the same.
 install_interop() {
-  local dir=tests/interop
+  local dir=tests/interop left_out="the interop tests that need npm packages will be skipped"
   [ -f $dir/package.json ] || return 0
-  command -v npm >/dev/null || install_packages interop
+  if ! command -v npm >/dev/null && ! (install_packages interop); then
+    echo "bootstrap: no npm here: $left_out" >&2
+    return 0
+  fi
   [ $dir/node_modules/.package-lock.json -nt $dir/package.json ] && return 0
   say "installing npm packages of $dir"
-  if [ -f $dir/package-lock.json ]; then
-    npm ci --prefix $dir --no-audit --no-fund </dev/null
-  else
-    npm install --prefix $dir --no-audit --no-fund --no-package-lock </dev/null
+  if ! npm install --prefix $dir --no-save --no-audit --no-fund </dev/null; then
+    echo "bootstrap: npm has not installed them: $left_out" >&2
+    return 0
   fi
   touch $dir/node_modules/.package-lock.json
 }

@@ -53,7 +53,8 @@ struct Compute {
 
 /// TENZRO_ISA forces an instruction set, TENZRO_BACKEND a backend; each that is not there is a
 /// refusal.
-Started<std::unique_ptr<Compute>> make_compute(const config::ComputeSection& section) {
+Started<std::unique_ptr<Compute>> make_compute(const config::ComputeSection& section,
+                                               const Seams& seams) {
   auto made = std::make_unique<Compute>();
   kernels::CpuOptions options;
   if (const std::string isa = environment("TENZRO_ISA"); !isa.empty()) {
@@ -66,7 +67,7 @@ Started<std::unique_ptr<Compute>> make_compute(const config::ComputeSection& sec
   }
   auto cpu = kernels::make_cpu_backend(options);
   if (!cpu) return refuse(ExitCode::backend, cpu.error());
-  made->registry.add(std::move(*cpu));
+  made->registry.add(seams.wrap_backend ? seams.wrap_backend(std::move(*cpu)) : std::move(*cpu));
   const std::string forced = environment("TENZRO_BACKEND");
   auto backend = made->registry.choose(forced.empty() ? section.backend : forced);
   if (!backend) return refuse(ExitCode::backend, backend.error());
@@ -147,7 +148,8 @@ std::vector<std::string> announced_quic(const std::string& advertise, const std:
 
 class Service final : public http::Handler {
  public:
-  [[nodiscard]] static Started<std::unique_ptr<Service>> start(const Settings& settings);
+  [[nodiscard]] static Started<std::unique_ptr<Service>> start(const Settings& settings,
+                                                               const Seams& seams);
   ~Service() override;
   ExitCode run();
 
@@ -182,8 +184,9 @@ class Service final : public http::Handler {
   }
 
  private:
-  explicit Service(const Settings& settings)
+  Service(const Settings& settings, const Seams& seams)
       : settings_(settings),
+        seams_(seams),
         prng_(random_seed()),
         signals_(loop_.context()),
         drain_timer_(loop_.context()) {}
@@ -198,6 +201,7 @@ class Service final : public http::Handler {
   void begin_drain(int signal);
 
   Settings settings_;
+  Seams seams_;
   Prng prng_;
   exec::Loop loop_;
   store::FileSystem files_;
@@ -222,9 +226,9 @@ class Service final : public http::Handler {
   bool is_draining_ = false;
 };
 
-Started<std::unique_ptr<Service>> Service::start(const Settings& settings) {
-  std::unique_ptr<Service> service(new Service(settings));
-  auto compute = make_compute(settings.config.compute);
+Started<std::unique_ptr<Service>> Service::start(const Settings& settings, const Seams& seams) {
+  std::unique_ptr<Service> service(new Service(settings, seams));
+  auto compute = make_compute(settings.config.compute, seams);
   if (!compute) return tl::unexpected<Refusal>(compute.error());
   service->compute_ = std::move(*compute);
   Started<void> step = service->open_storage();
@@ -294,8 +298,7 @@ Started<void> Service::open_node() {
 }
 
 Started<void> Service::open_endpoint() {
-  auto endpoint =
-      net::Endpoint::listen(loop_, *key_, {.listen = settings_.config.quic.listen}, *shell_);
+  auto endpoint = seams_.listen(loop_, *key_, {.listen = settings_.config.quic.listen}, *shell_);
   if (!endpoint) return refuse(ExitCode::address_busy, endpoint.error());
   endpoint_ = std::move(*endpoint);
   shell_->set_endpoint(endpoint_.get());
@@ -418,9 +421,9 @@ void Service::on_page(http::RequestRef id, http::Page page) {
 
 }  // namespace
 
-ExitCode run_service(const Settings& settings) {
+ExitCode run_service(const Settings& settings, const Seams& seams) {
   set_up_log(settings.config.node);
-  auto service = Service::start(settings);
+  auto service = Service::start(settings, seams);
   if (!service) {
     spdlog::error("{}", service.error().text);
     return service.error().code;

@@ -35,8 +35,9 @@ struct Seams {
 class EndpointState final : public ConnectionOwner,
                             public std::enable_shared_from_this<EndpointState> {
  public:
-  /// Inbound connections of one peer, over all protocols.
-  static constexpr std::size_t kInboundPerPeerMax = 16;
+  /// Inbound connections of one peer, over all protocols. Why so many: foreign endpoints open one
+  /// a call of tenzro/moe, and a layer's calls are under way together; their bytes count together.
+  static constexpr std::size_t kInboundPerPeerMax = 256;
 
   EndpointState(asio::io_context& context, const Options& options, Handler& handler, Seams seams);
 

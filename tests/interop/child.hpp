@@ -1,5 +1,6 @@
 #pragma once
 // A script of this folder as a child process, spoken to by lines.
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,12 +23,17 @@ class Child {
 
   /// The next line, if it is there already. Never waits.
   [[nodiscard]] std::optional<std::string> line();
+  /// The next line; nothing where none comes within `patience`, or it has ended.
+  [[nodiscard]] std::optional<std::string> line_within(std::chrono::seconds patience);
+  /// A line for it to read.
+  void send(const std::string& line) const;
 
  private:
   pid_t pid_ = -1;
   int input_ = -1;
   int output_ = -1;
   std::string unread_;
+  bool has_ended_ = false;
 };
 
 }  // namespace tenzro::interop

@@ -71,6 +71,10 @@ class MeshProcesses {
   /// whether it came to that within a minute.
   [[nodiscard]] bool knows(std::size_t index, std::size_t experts, std::size_t replicas) const;
 
+  /// Asks the node until it lists that many providers, itself included; whether it came to that
+  /// within a minute.
+  [[nodiscard]] bool lists(std::size_t index, std::size_t providers) const;
+
   void restart(std::size_t index);
 
  private:

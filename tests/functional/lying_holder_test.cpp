@@ -1,0 +1,65 @@
+// One of two holders lies (lying_holder_main.cpp): the router finds out, and nobody else does.
+#include <gtest/gtest.h>
+
+#include "support/mesh_processes.hpp"
+#include "support/traced_layer.hpp"
+
+namespace tenzro::testing {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kForwards = 4;
+
+class LyingHolder : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(LyingHolder, IsFoundOutAndForwardsKeepTheBitsOfOneNode) {
+  const json call = tiny_forward(12);
+  const std::string expected = outputs_of_one_node(call);
+  MeshProcesses mesh(3, 2, [](std::size_t index, MeshNode& node) {
+    if (index == 0) node.extra_config = "[forward]\nattempt_timeout_ms = 500\n";
+    if (index != 2) return;
+    node.program = TENZRO_LYING_DAEMON;
+    node.environment = {{"TENZRO_LIE", GetParam()}};
+  });
+  ASSERT_TRUE(mesh.knows(0, kTinyExperts, 2));
+  for (int i = 0; i < kForwards; ++i) {
+    const json reply = mesh.router().call("tenzro_moeForward", call);
+    ASSERT_TRUE(reply.contains("result")) << reply.dump();
+    EXPECT_EQ(reply["result"].value("outputs", ""), expected);
+  }
+  EXPECT_GE(metric_of(mesh.router(), "tenzro_peer_failures_total"), 1);
+  EXPECT_GE(metric_of(mesh.router(), "tenzro_failovers_total"), 1);
+  EXPECT_EQ(metric_of(mesh.router(), "tenzro_forwards_total"), kForwards);
+  EXPECT_EQ(metric_of(mesh.router(), "tenzro_forwards_failed_total"), 0);
+}
+
+TEST_P(LyingHolder, AloneFailsTheForwardByName) {
+  const json call = tiny_forward(12);
+  MeshProcesses mesh(2, 1, [](std::size_t index, MeshNode& node) {
+    if (index == 0) {
+      node.extra_config = "[forward]\nattempt_timeout_ms = 500\ndeadline_ms = 4000\n";
+      return;
+    }
+    node.program = TENZRO_LYING_DAEMON;
+    node.environment = {{"TENZRO_LIE", GetParam()}};
+  });
+  ASSERT_TRUE(mesh.knows(0, kTinyExperts, 1));
+  json reply = mesh.router().call("tenzro_moeForward", call);
+  if (std::string_view(GetParam()) == "replay") {  // the first time it is the truth
+    ASSERT_TRUE(reply.contains("result")) << reply.dump();
+    reply = mesh.router().call("tenzro_moeForward", call);
+  }
+  ASSERT_TRUE(reply.contains("error")) << "the lie went through";
+  EXPECT_FALSE(reply["error"].value("message", "").empty());
+  EXPECT_GE(metric_of(mesh.router(), "tenzro_peer_failures_total"), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Lies, LyingHolder,
+                         ::testing::Values("backend_nan", "nan", "flipped_bit", "missing_expert",
+                                           "extra_row", "other_blob", "foreign_key", "replay",
+                                           "truncated", "garbled", "silent"),
+                         [](const auto& lie) { return std::string(lie.param); });
+
+}  // namespace
+}  // namespace tenzro::testing
