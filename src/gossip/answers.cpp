@@ -16,6 +16,12 @@ auto find_prefix(const Map& map, const wire::AddressPrefix& prefix) {
   return it != map.end() && wire::prefix_of(it->first) == prefix ? it : map.end();
 }
 
+/// As honest peers send them; others cost themselves the sort.
+std::vector<wire::DigestEntry> sorted(std::vector<wire::DigestEntry> entries) {
+  if (!std::is_sorted(entries.begin(), entries.end())) std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
 }  // namespace
 
 std::optional<ProviderAddress> Gossip::address_with(const wire::AddressPrefix& prefix) const {
@@ -45,32 +51,45 @@ const wire::Bytes* Gossip::sealed_beat(const ProviderAddress& address) const {
 std::vector<wire::DigestEntry> Gossip::digest() const {
   std::vector<wire::DigestEntry> entries;
   entries.reserve(members_.peers().size() + members_.tombstones().size() + 1);
-  if (!own_beat_.empty()) entries.push_back({wire::prefix_of(self_), version_.packed()});
   for (const auto& [address, peer] : members_.peers()) {
     if (peer.sealed_beat != nullptr)
       entries.push_back({wire::prefix_of(address), peer.complete.packed()});
   }
+  // Both tables are in address order already: merging is linear where sorting would not be.
+  const auto peers = static_cast<std::ptrdiff_t>(entries.size());
   for (const auto& [address, gone] : members_.tombstones()) {
     if (gone.goodbye != nullptr)
       entries.push_back({wire::prefix_of(address), gone.version.packed()});
   }
-  std::sort(entries.begin(), entries.end());
+  std::inplace_merge(entries.begin(), entries.begin() + peers, entries.end());
+  if (!own_beat_.empty()) {
+    const wire::DigestEntry own{wire::prefix_of(self_), version_.packed()};
+    entries.insert(std::lower_bound(entries.begin(), entries.end(), own), own);
+  }
   if (entries.size() > wire::kGossipEntriesMax) entries.resize(wire::kGossipEntriesMax);
   return entries;
 }
 
 void Gossip::answer_digest(const std::vector<wire::DigestEntry>& theirs,
                            wire::GossipMessage& reply) const {
-  std::map<wire::AddressPrefix, std::uint64_t> known;
-  for (const wire::DigestEntry& entry : theirs) {
-    known[entry.prefix] = entry.version;
+  const std::vector<wire::DigestEntry> ours = digest();
+  const std::vector<wire::DigestEntry> known = sorted(theirs);
+  // Both in order: one walk finds what is newer there, a second one what is newer here.
+  auto mine = ours.begin();
+  for (const wire::DigestEntry& entry : known) {
+    while (mine != ours.end() && mine->prefix < entry.prefix) ++mine;
+    const bool is_told = mine != ours.end() && mine->prefix == entry.prefix;
+    if (is_told && mine->version >= entry.version) continue;
     if (entry.version > version_of(entry.prefix) && reply.wanted.size() < wire::kGossipWantedMax)
       reply.wanted.push_back(entry.prefix);
   }
   std::size_t bytes = 0;
-  for (const wire::DigestEntry& entry : digest()) {
-    const auto it = known.find(entry.prefix);
-    if (it != known.end() && it->second >= entry.version) continue;
+  auto other = known.begin();
+  for (const wire::DigestEntry& entry : ours) {
+    while (other != known.end() && other->prefix < entry.prefix) ++other;
+    const bool has_it =
+        other != known.end() && other->prefix == entry.prefix && other->version >= entry.version;
+    if (has_it) continue;
     const auto address = address_with(entry.prefix);
     const wire::Bytes* beat = address ? sealed_beat(*address) : nullptr;
     if (beat == nullptr) continue;

@@ -33,8 +33,9 @@ std::string address_text(std::size_t node) {
 /// Checks a signature the first time anyone asks.
 class GossipWorld::Memo final : public crypto::Signing {
  public:
-  Memo(const crypto::KeyPair& key, std::unordered_set<std::uint64_t>& verified)
-      : key_(key), verified_(verified) {}
+  Memo(const crypto::KeyPair& key, std::unordered_set<std::uint64_t>& verified,
+       std::uint64_t& checks)
+      : key_(key), verified_(verified), checks_(checks) {}
 
   [[nodiscard]] const EndpointId& public_key() const override { return key_.public_key(); }
 
@@ -44,6 +45,7 @@ class GossipWorld::Memo final : public crypto::Signing {
 
   [[nodiscard]] bool is_signed(const EndpointId& key, std::span<const std::uint8_t> message,
                                const crypto::Signature& signature) const override {
+    ++checks_;
     const std::uint64_t name = mix(mix(mix(0, key), message), signature);
     if (verified_.contains(name)) return true;
     if (!crypto::verify(key, message, signature)) return false;
@@ -54,11 +56,15 @@ class GossipWorld::Memo final : public crypto::Signing {
  private:
   const crypto::KeyPair& key_;
   std::unordered_set<std::uint64_t>& verified_;
+  std::uint64_t& checks_;
 };
 
 struct GossipWorld::NodeState {
-  NodeState(std::size_t index, std::uint64_t seed, std::unordered_set<std::uint64_t>& verified)
-      : key(crypto::KeyPair::from_seed(seed_of(index))), signing(key, verified), prng(seed) {}
+  NodeState(std::size_t index, std::uint64_t seed, std::unordered_set<std::uint64_t>& verified,
+            std::uint64_t& checks)
+      : key(crypto::KeyPair::from_seed(seed_of(index))),
+        signing(key, verified, checks),
+        prng(seed) {}
 
   crypto::KeyPair key;
   Memo signing;
@@ -75,7 +81,7 @@ struct GossipWorld::NodeState {
 
 GossipWorld::GossipWorld(Setup setup) : setup_(std::move(setup)), prng_(setup_.seed) {
   for (std::size_t i = 0; i < setup_.nodes; ++i) {
-    nodes_.push_back(std::make_unique<NodeState>(i, prng_.next(), verified_));
+    nodes_.push_back(std::make_unique<NodeState>(i, prng_.next(), verified_, checks_));
     nodes_.back()->holdings = setup_.holdings;
     by_key_.emplace(nodes_.back()->key.public_key(), i);
   }
@@ -163,10 +169,15 @@ void GossipWorld::partition(std::vector<unsigned> groups) {
 
 void GossipWorld::heal() {
   groups_.assign(nodes_.size(), 0);
+  severed_.clear();
+}
+
+void GossipWorld::sever(std::size_t a, std::size_t b) {
+  severed_.insert(std::minmax(a, b));
 }
 
 bool GossipWorld::are_apart(std::size_t a, std::size_t b) const {
-  return groups_[a] != groups_[b];
+  return groups_[a] != groups_[b] || severed_.contains(std::minmax(a, b));
 }
 
 Duration GossipWorld::delay() {

@@ -57,6 +57,8 @@ class GossipWorld {
   /// Nodes of different groups do not reach each other.
   void partition(std::vector<unsigned> groups);
   void heal();
+  /// Neither reaches the other, until healed; everybody else reaches both.
+  void sever(std::size_t a, std::size_t b);
   /// Bytes into a node as if `from` had called it; false where they were refused.
   bool inject(std::size_t from, std::size_t to, const BufferRef& bytes);
 
@@ -70,6 +72,9 @@ class GossipWorld {
   [[nodiscard]] std::uint64_t record_bytes_sent() const;
   /// Peers called down, over all nodes.
   [[nodiscard]] std::uint64_t downs() const;
+
+  /// Signatures that nodes asked to be checked, over all nodes.
+  [[nodiscard]] std::uint64_t signature_checks() const { return checks_; }
 
   [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
 
@@ -125,7 +130,9 @@ class GossipWorld {
   std::map<EndpointId, std::size_t> by_key_;
   std::map<PeerRequestId, Open> open_;
   std::vector<unsigned> groups_;
+  std::set<std::pair<std::size_t, std::size_t>> severed_;
   std::unordered_set<std::uint64_t> verified_;
+  std::uint64_t checks_ = 0;
   std::vector<std::string> notices_;
   std::uint64_t trace_ = 0;
   bool was_refused_ = false;
