@@ -64,8 +64,7 @@ Result<Shelf::Opened> Shelf::open(const std::string& index_path, const BlobFiles
   }
 
   Opened opened;
-  opened.shelf.reset(
-      new Shelf(std::move(*blobs), std::move(*index), nullptr, std::move(reserve)));
+  opened.shelf.reset(new Shelf(std::move(*blobs), std::move(*index), nullptr, std::move(reserve)));
   opened.shelf->reserve_.make();
   const Index::Damage& damage = opened.shelf->index_->damage();
   if (damage.holdings + damage.blobs > 0) {
