@@ -18,9 +18,15 @@ struct Sha256::State {
 
 namespace {
 
+/// Looked up once: the library would search its providers for it at every hash.
+const EVP_MD* method() {
+  static const EVP_MD* const found = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  return found;
+}
+
 /// The library refuses these calls only where memory or its own default provider is missing.
 void start(EVP_MD_CTX* context) {
-  const int started = EVP_DigestInit_ex(context, EVP_sha256(), nullptr);
+  const int started = EVP_DigestInit_ex(context, method(), nullptr);
   TENZRO_ASSERT(started == 1);
 }
 
@@ -70,8 +76,7 @@ Hash32 Sha256::finish() {
 Hash32 sha256(std::span<const std::uint8_t> bytes) {
   Hash32 digest{};
   unsigned size = 0;
-  const int done =
-      EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr);
+  const int done = EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, method(), nullptr);
   TENZRO_ASSERT(done == 1);
   TENZRO_ASSERT(size == digest.size());
   return digest;

@@ -10,8 +10,10 @@ namespace tenzro::net {
 
 class PacketBatch {
  public:
+  /// Four fill a batch.
+  static constexpr std::size_t kPacketBytesMax = 16'376;
   /// Room in `buffer` for a batch and one packet more.
-  static constexpr std::size_t kBufferBytes = kBatchBytesMax + 2048;
+  static constexpr std::size_t kBufferBytes = kBatchBytesMax + kPacketBytesMax;
 
   PacketBatch(UdpSocket& socket, std::span<std::uint8_t> buffer)
       : socket_(socket), buffer_(buffer) {}

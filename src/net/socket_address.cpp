@@ -82,6 +82,16 @@ bool SocketAddress::is_ipv4_mapped() const {
   return IN6_IS_ADDR_V4MAPPED(&address.sin6_addr);
 }
 
+bool SocketAddress::is_loopback() const {
+  if (family() == AF_INET) {
+    return ntohl(as_ipv4(storage_).sin_addr.s_addr) >> 24U == IN_LOOPBACKNET;
+  }
+  if (family() != AF_INET6) return false;
+  const sockaddr_in6 address = as_ipv6(storage_);
+  if (is_ipv4_mapped()) return address.sin6_addr.s6_addr[12] == IN_LOOPBACKNET;
+  return IN6_IS_ADDR_LOOPBACK(&address.sin6_addr);
+}
+
 std::optional<SocketAddress> SocketAddress::for_family(int family) const {
   if (this->family() == family) return *this;
   if (family != AF_INET6) return std::nullopt;

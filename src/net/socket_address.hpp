@@ -31,6 +31,8 @@ class SocketAddress {
   [[nodiscard]] int family() const { return storage_.ss_family; }
 
   [[nodiscard]] bool is_ipv4_mapped() const;
+  /// This very host, by its loopback interface.
+  [[nodiscard]] bool is_loopback() const;
   /// The same place for a socket of `family`: IPv4 becomes mapped IPv6 there. None where a socket
   /// of that family cannot reach it.
   [[nodiscard]] std::optional<SocketAddress> for_family(int family) const;
