@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<std::pair<std::string_view, Lie>, 10> kNames{
     {{"nan", Lie::nan},
-     {"flipped_bit", Lie::flipped_bit},
+     {"flipped_sign", Lie::flipped_sign},
      {"missing_expert", Lie::missing_expert},
      {"extra_row", Lie::extra_row},
      {"other_blob", Lie::other_blob},
@@ -132,8 +132,8 @@ std::vector<BufferRef> LyingEndpoint::changed(const Asked& asked, const BufferRe
   BufferRef& rows = reply->rows.back();
   rows = copy_with_room(rows, lie_ == Lie::extra_row ? asked.request.width * sizeof(float) : 0);
   if (lie_ == Lie::nan) rows.mutable_as<float>()[0] = std::numeric_limits<float>::quiet_NaN();
-  if (lie_ == Lie::flipped_bit) {
-    rows.mutable_bytes()[0] ^= std::byte{1};
+  if (lie_ == Lie::flipped_sign) {
+    rows.mutable_bytes()[3] ^= std::byte{0x80};
     return wire::encode_exec_reply(*reply);
   }
   if (lie_ == Lie::missing_expert) {

@@ -17,7 +17,7 @@ namespace tenzro::testing {
 enum class Lie : std::uint8_t {
   none,
   nan,             ///< the first value is not a number; signed
-  flipped_bit,     ///< one bit of one value; the receipt is that of the truth
+  flipped_sign,    ///< of one value; the receipt is that of the truth
   missing_expert,  ///< one expert less than asked for; signed
   extra_row,       ///< one row more than asked for; signed
   other_blob,      ///< says that other weights ran; signed
@@ -28,7 +28,7 @@ enum class Lie : std::uint8_t {
   silent,          ///< no reply
 };
 
-/// "nan", "flipped_bit", ... ; none for any other word.
+/// "nan", "flipped_sign", ... ; none for any other word.
 [[nodiscard]] Lie lie_from_name(std::string_view name);
 
 class LyingEndpoint final : public net::Endpoint, public net::Handler {

@@ -1,4 +1,8 @@
 // One of two holders lies (lying_holder_main.cpp): the router finds out, and nobody else does.
+#include <future>
+#include <string_view>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "support/mesh_processes.hpp"
@@ -9,7 +13,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kForwards = 4;
+/// Under way together, so that both holders are asked whichever is the faster.
+constexpr int kTogether = 4;
+constexpr int kRoundsMax = 50;
 
 class LyingHolder : public ::testing::TestWithParam<const char*> {};
 
@@ -23,14 +29,25 @@ TEST_P(LyingHolder, IsFoundOutAndForwardsKeepTheBitsOfOneNode) {
     node.environment = {{"TENZRO_LIE", GetParam()}};
   });
   ASSERT_TRUE(mesh.knows(0, kTinyExperts, 2));
-  for (int i = 0; i < kForwards; ++i) {
-    const json reply = mesh.router().call("tenzro_moeForward", call);
-    ASSERT_TRUE(reply.contains("result")) << reply.dump();
-    EXPECT_EQ(reply["result"].value("outputs", ""), expected);
+  int rounds = 0;
+  double found_out = 0;
+  while (found_out == 0 && ++rounds <= kRoundsMax) {
+    std::vector<std::future<json>> forwards;
+    for (int i = 0; i < kTogether; ++i) {
+      forwards.push_back(std::async(std::launch::async, [&mesh, &call] {
+        return mesh.router().call("tenzro_moeForward", call);
+      }));
+    }
+    for (auto& forward : forwards) {
+      const json reply = forward.get();
+      ASSERT_TRUE(reply.contains("result")) << reply.dump();
+      EXPECT_EQ(reply["result"].value("outputs", ""), expected);
+    }
+    found_out = metric_of(mesh.router(), "tenzro_peer_failures_total");
   }
-  EXPECT_GE(metric_of(mesh.router(), "tenzro_peer_failures_total"), 1);
+  EXPECT_GE(found_out, 1);
   EXPECT_GE(metric_of(mesh.router(), "tenzro_failovers_total"), 1);
-  EXPECT_EQ(metric_of(mesh.router(), "tenzro_forwards_total"), kForwards);
+  EXPECT_EQ(metric_of(mesh.router(), "tenzro_forwards_total"), rounds * kTogether);
   EXPECT_EQ(metric_of(mesh.router(), "tenzro_forwards_failed_total"), 0);
 }
 
@@ -56,7 +73,7 @@ TEST_P(LyingHolder, AloneFailsTheForwardByName) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Lies, LyingHolder,
-                         ::testing::Values("backend_nan", "nan", "flipped_bit", "missing_expert",
+                         ::testing::Values("backend_nan", "nan", "flipped_sign", "missing_expert",
                                            "extra_row", "other_blob", "foreign_key", "replay",
                                            "truncated", "garbled", "silent"),
                          [](const auto& lie) { return std::string(lie.param); });
