@@ -71,7 +71,7 @@ std::string health_text(const Json& provider) {
   std::string health = text(provider, "status");
   if (health == "active") health = "alive";
   const Json& draining = member(provider, "draining");
-  if (draining.is_boolean() && draining.get<bool>()) health += ",draining";
+  if (draining.is_boolean() && draining.get<bool>() && health != "draining") health += ",draining";
   const Json& quarantine = member(provider, "quarantined_until_ms");
   if (quarantine.is_number() && quarantine.get<double>() > 0) health += ",quarantined";
   return health;

@@ -167,11 +167,9 @@ void Gossip::on_request(Instant now, const work::PeerRequest& request, Outbox& o
                      : fail(ErrorCode::forbidden, "", "");
   if (!message) {
     ++totals_.refused;
-    constexpr std::size_t kMismatchedMax = 256;
-    if (!message.error().detail.empty() && message.error().code == ErrorCode::forbidden &&
-        mismatched_.size() < kMismatchedMax && mismatched_.insert(request.from).second) {
-      out.emplace_back(membership::Notice{"gossip with " + to_hex(request.from) +
-                                          " refused: " + message.error().detail});
+    if (message.error().code == ErrorCode::forbidden && !message.error().detail.empty()) {
+      notice_mismatch(request.from, message.error().detail, out);
+      return reply(request.id, {.error = message.error().detail}, out);
     }
     out.emplace_back(RefuseRequest{request.id});
     return;

@@ -68,11 +68,18 @@ bool Gossip::on_reply(Instant now, PeerCallId id, const work::CallResult& result
     return true;
   }
   auto message = wire::decode_gossip(as_u8(result->bytes.bytes()));
-  if (!message || (call.peer && *call.peer != result->from)) {
+  if (call.peer && *call.peer != result->from) {
     ++totals_.bad_items;
-    on_failure(now, call,
-               message ? Error{ErrorCode::forbidden, "", "another key answered"} : message.error(),
-               out);
+    on_failure(now, call, {ErrorCode::forbidden, "", "another key answered"}, out);
+    return true;
+  }
+  if (!message || !message->error.empty()) {
+    if (!message) ++totals_.bad_items;
+    const bool is_mismatch = message || message.error().code == ErrorCode::forbidden;
+    const std::string why = message ? "it says: " + echo(message->error) : message.error().detail;
+    if (is_mismatch) notice_mismatch(result->from, why, out);
+    // Not for good: whoever speaks another version may be upgraded.
+    on_failure(now, call, {ErrorCode::invalid_request, "", why}, out);
     return true;
   }
   on_answer(now, call, result->from, std::move(*message), out);
@@ -173,6 +180,13 @@ void Gossip::on_failure(Instant now, const Call& call, const Error& error, Outbo
     --relayed_probes_;
     reply(*call.relayed_for, {}, out);
   }
+}
+
+void Gossip::notice_mismatch(const EndpointId& peer, std::string_view sentence, Outbox& out) {
+  constexpr std::size_t kMismatchedMax = 256;
+  if (mismatched_.size() >= kMismatchedMax || !mismatched_.insert(peer).second) return;
+  out.emplace_back(
+      membership::Notice{"no gossip with " + to_hex(peer) + ": " + std::string(sentence)});
 }
 
 void Gossip::expire_calls(Instant now, Outbox& out) {

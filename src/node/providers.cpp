@@ -68,8 +68,10 @@ Result<rpc::Answer> Node::list_providers(Instant now) {
     }
     if (const ledger::Standing* standing = standings_.find(address)) {
       row.reputation = standing->reputation;
-      if (standing->quarantined_until && now < *standing->quarantined_until)
-        row.quarantined_until_ms = milliseconds(*standing->quarantined_until - now);
+      // Only members are called, so the wall clock came with joining.
+      if (presence_ != nullptr && standing->quarantined_until && now < *standing->quarantined_until)
+        row.quarantined_until_ms =
+            presence_->gossip().membership().wall_ms(*standing->quarantined_until);
     }
     answer.providers.push_back(std::move(row));
   }

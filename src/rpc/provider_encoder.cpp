@@ -44,11 +44,16 @@ void encode_holdings(JsonWriter& out, const ProviderRow& row) {
   out.end_array();
 }
 
+std::string_view status_of(const ProviderRow& row) {
+  if (row.is_suspect) return "suspect";
+  return row.is_draining ? "draining" : "active";
+}
+
 void encode_row(JsonWriter& out, const ProviderRow& row) {
   out.begin_object();
   out.member("provider_address", std::string_view(to_hex(row.address)));
   out.member("name", std::string_view(row.name));
-  out.member("status", std::string_view(row.is_suspect ? "suspect" : "active"));
+  out.member("status", status_of(row));
   out.member("self", row.is_self);
   out.member("draining", row.is_draining);
   out.nullable("rpc_endpoint", row.rpc_endpoint);

@@ -48,8 +48,11 @@ Result<BlobRequest> decode_blob_request(const BufferRef& bytes) {
                 "tenzro/blob version " + std::to_string(all[0]) + " is not spoken here, only " +
                     std::to_string(kBlobVersion));
   }
+  if (all.size() > 1 && all[1] != 0) {
+    return fail(ErrorCode::unknown_method, "",
+                "the message needs features that this node lacks: " + std::to_string(all[1]));
+  }
   if (all.size() != kBlobRequestBytes) return refuse("blob request", "has a wrong length");
-  if (all[1] != 0) return refuse("blob request", "asks for unknown features");
   BlobRequest request;
   std::copy_n(all.begin() + kHashAt, request.hash.size(), request.hash.begin());
   request.offset = load_u64_le(&all[kOffsetAt]);
@@ -81,8 +84,12 @@ BufferRef encode_blob_error(std::string_view sentence) {
 Result<BlobReply> decode_blob_reply(const BufferRef& bytes, const BlobRequest& request) {
   const std::span<const std::uint8_t> all = as_u8(bytes.bytes());
   if (all.size() < kBlobReplyHeadBytes) return refuse("blob reply", "is too short");
-  if (all[0] != kBlobVersion) return refuse("blob reply", "is of an unknown version");
-  if (all[1] != 0) return refuse("blob reply", "has unknown features");
+  if (all[0] != kBlobVersion) {
+    const std::string why = "is of version " + std::to_string(all[0]) + ", this node speaks " +
+                            std::to_string(kBlobVersion);
+    return refuse("blob reply", why.c_str());
+  }
+  if (all[1] != 0) return refuse("blob reply", "needs features that this node lacks");
   if (all[kStatusAt] > static_cast<std::uint8_t>(BlobStatus::error))
     return refuse("blob reply", "has an unknown status");
   BlobReply reply;

@@ -109,6 +109,7 @@ BufferRef encode_gossip(const GossipMessage& message) {
   if (message.probe) out.set_probe(to_text(*message.probe));
   for (const Hash32& hash : message.pages_wanted) out.add_pages_wanted(to_text(hash));
   for (const Bytes& page : message.pages) out.add_pages(to_text(page));
+  out.set_error(message.error.substr(0, kGossipErrorBytesMax));
   const std::size_t size = out.ByteSizeLong();
   BufferRef buffer = BufferRef::allocate(kHeadBytes + size);
   auto* bytes = static_cast<std::uint8_t*>(static_cast<void*>(buffer.mutable_bytes().data()));
@@ -126,6 +127,10 @@ Result<GossipMessage> decode_gossip(std::span<const std::uint8_t> bytes) {
                 "the peer speaks version " + std::to_string(bytes[0]) + ", this node version " +
                     std::to_string(kGossipVersion));
   }
+  if (const unsigned missing = bytes[1] & ~unsigned{kGossipFeatures}; missing != 0) {
+    return fail(ErrorCode::forbidden, "gossip",
+                "the message needs features that this node lacks: " + std::to_string(missing));
+  }
   proto::Gossip in;
   if (!parse_flat(in, bytes.subspan(kHeadBytes))) return refuse("cannot be read");
   GossipMessage message;
@@ -135,6 +140,8 @@ Result<GossipMessage> decode_gossip(std::span<const std::uint8_t> bytes) {
   message.prune = in.prune();
   if (!in.probe().empty() && !read_array(in.probe(), message.probe.emplace()))
     return refuse("probe: must be 32 bytes");
+  if (in.error().size() > kGossipErrorBytesMax) return refuse("error: too long");
+  message.error = in.error();
   return message;
 }
 

@@ -16,6 +16,11 @@ constexpr std::size_t kVarintBytesMax = 10;
 
 /// Takes a varint off the front.
 std::optional<std::uint64_t> take_varint(std::span<const std::uint8_t>& rest) {
+  if (!rest.empty() && rest[0] < 0x80U) {  // most are of one byte
+    const std::uint64_t only = rest[0];
+    rest = rest.subspan(1);
+    return only;
+  }
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < rest.size() && i < kVarintBytesMax; ++i) {
     const std::uint64_t digit = rest[i] & 0x7FU;
@@ -75,6 +80,7 @@ std::optional<std::vector<std::uint32_t>> read_packed(std::span<const std::uint8
   const auto count = static_cast<std::size_t>(std::count_if(
       packed.begin(), packed.end(), [](std::uint8_t byte) { return (byte & 0x80U) == 0; }));
   if (count > max) return std::nullopt;
+  if (count == packed.size()) return std::vector<std::uint32_t>(packed.begin(), packed.end());
   std::vector<std::uint32_t> values;
   values.reserve(count);
   while (!packed.empty()) {

@@ -3,9 +3,9 @@
 /// The wire format of protocol buffers, as far as our messages need it: varints and
 /// length-delimited fields.
 ///
-/// Why by hand: headers are small, read on every call, and come from peers. Here every count is
-/// checked against the bytes that are there before anything is allocated, and a repeated singular
-/// field is seen. Rules
+/// Why by hand (adr/0006): headers are small, read on every call, and come from peers. Here every
+/// count is checked against the bytes that are there before anything is allocated, and a repeated
+/// singular field is seen. Rules
 ///  - Varints are at most 10 bytes and fit 64 bits. Field numbers are 1..2^29-1.
 ///  - Fixed-width fields are skipped; groups are malformed.
 /// Pure.

@@ -169,15 +169,10 @@ void GossipWorld::partition(std::vector<unsigned> groups) {
 
 void GossipWorld::heal() {
   groups_.assign(nodes_.size(), 0);
-  severed_.clear();
-}
-
-void GossipWorld::sever(std::size_t a, std::size_t b) {
-  severed_.insert(std::minmax(a, b));
 }
 
 bool GossipWorld::are_apart(std::size_t a, std::size_t b) const {
-  return groups_[a] != groups_[b] || severed_.contains(std::minmax(a, b));
+  return groups_[a] != groups_[b];
 }
 
 Duration GossipWorld::delay() {

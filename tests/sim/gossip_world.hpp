@@ -57,8 +57,6 @@ class GossipWorld {
   /// Nodes of different groups do not reach each other.
   void partition(std::vector<unsigned> groups);
   void heal();
-  /// Neither reaches the other, until healed; everybody else reaches both.
-  void sever(std::size_t a, std::size_t b);
   /// Bytes into a node as if `from` had called it; false where they were refused.
   bool inject(std::size_t from, std::size_t to, const BufferRef& bytes);
 
@@ -130,7 +128,6 @@ class GossipWorld {
   std::map<EndpointId, std::size_t> by_key_;
   std::map<PeerRequestId, Open> open_;
   std::vector<unsigned> groups_;
-  std::set<std::pair<std::size_t, std::size_t>> severed_;
   std::unordered_set<std::uint64_t> verified_;
   std::uint64_t checks_ = 0;
   std::vector<std::string> notices_;

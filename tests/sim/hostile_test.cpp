@@ -100,6 +100,21 @@ TEST(MeshHostile, LiarLosesReputationAndGoesToQuarantine) {
   });
   expect_truth(mesh);
   expect_truth(mesh);
+  const auto list = mesh.world.call(0, rpc::ListProvidersCall{});
+  ASSERT_TRUE(list) << list.error().message();
+  std::size_t quarantined = 0;
+  const auto uptime = std::chrono::duration_cast<std::chrono::milliseconds>(
+      mesh.world.now().since_start);
+  const std::uint64_t now_ms = kWallOriginMs + static_cast<std::uint64_t>(uptime.count());
+  for (const auto& row : std::get<rpc::ListProvidersAnswer>(*list).providers) {
+    if (!row.quarantined_until_ms) continue;
+    ++quarantined;
+    EXPECT_EQ(row.address, mesh.world.at(1).provider());
+    EXPECT_GT(*row.quarantined_until_ms, now_ms) << "Unix time";
+    EXPECT_LE(*row.quarantined_until_ms, now_ms + 5 * 60'000);
+    EXPECT_EQ(row.reputation, 0) << "of a start of zero nothing is left to lose";
+  }
+  EXPECT_EQ(quarantined, 1U);
   const auto asked_before = mesh.world.calls_sent(wire::Protocol::exec);
   for (std::uint64_t i = 0; i < 10; ++i) ASSERT_TRUE(mesh.forward(mesh_forward(500 + i, 6)));
   const auto asked = mesh.world.calls_sent(wire::Protocol::exec) - asked_before;

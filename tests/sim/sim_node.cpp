@@ -7,7 +7,6 @@
 namespace tenzro::testing {
 namespace {
 
-constexpr std::uint64_t kWallOriginMs = 1'800'000'000'000;
 constexpr Duration kStoreLatency = std::chrono::milliseconds(1);
 constexpr Duration kJobCost = std::chrono::microseconds(30);
 constexpr Duration kRowCost = std::chrono::microseconds(20);

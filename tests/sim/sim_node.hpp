@@ -20,6 +20,9 @@
 
 namespace tenzro::testing {
 
+/// The wall clock of every process at the start of virtual time.
+inline constexpr std::uint64_t kWallOriginMs = 1'800'000'000'000;
+
 /// What one node may do to the world. All callbacks run later, on the world's clock.
 class Effects {
  public:

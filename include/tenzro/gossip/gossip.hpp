@@ -19,6 +19,7 @@
 ///    fresh signed beat, so nobody can vouch for the dead.
 ///  - A bootstrap entry whose key is not the one at that address is given up, with a notice.
 ///  - Bad bytes: the request is refused and counted. Denied endpoints are refused.
+///  - Another version or unknown features are answered with a sentence; both ends say so once.
 /// Bounds: see Options and wire/gossip_message.hpp; of what does not fit the rest is left to the
 /// next comparison. Cost: O(log n) an item, O(n) a comparison. Thread: the owner's only. Pure.
 #include <cstdint>
@@ -27,6 +28,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -240,6 +242,8 @@ class Gossip {
                  Outbox& out);
   void on_failure(Instant now, const Call& call, const Error& error, Outbox& out);
   void reply(PeerRequestId request, const wire::GossipMessage& message, Outbox& out);
+  /// Once a peer.
+  void notice_mismatch(const EndpointId& peer, std::string_view sentence, Outbox& out);
   void expire_calls(Instant now, Outbox& out);
   [[nodiscard]] wire::GossipMessage introduction() const;
   void pull(Instant now, Outbox& out);

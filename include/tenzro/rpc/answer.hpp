@@ -264,7 +264,7 @@ struct ProviderRow {
   std::string name;
   std::string software;
   bool is_self = false;
-  bool is_suspect = false;  ///< "status": "active" or "suspect"
+  bool is_suspect = false;  ///< "status": "suspect", else "draining", else "active"
   bool is_draining = false;
   std::optional<std::string> rpc_endpoint;
   std::optional<std::string> endpoint_id;
@@ -279,7 +279,7 @@ struct ProviderRow {
   std::uint64_t price_per_input_token = 0;
   std::uint64_t minimum_price = 0;
   std::int64_t reputation = 0;
-  /// Milliseconds from now; null where it is not quarantined.
+  /// Unix time, by this node's clock at its start; null where it is not quarantined.
   std::optional<std::uint64_t> quarantined_until_ms;
   /// Milliseconds since its newest beat was made; null for this node.
   std::optional<std::uint64_t> last_seen_ms;

@@ -13,8 +13,9 @@
 /// where `rest` is the bytes of the range (status ok, exactly as many as were asked for), or a
 /// sentence (status error, at most kBlobErrorTextBytesMax bytes), or nothing. The size is 0 unless
 /// the status is ok. Reading is strict: another length, an unknown status, a set bit of `features`
-/// or bytes that have no place are refused. A request of another version is answered with status
-/// error and a sentence, in this layout; nothing after the version byte is looked at. Pure.
+/// or bytes that have no place are refused. A request of another version, or that needs features
+/// this node lacks, is answered with status error and a sentence, in this layout; nothing after
+/// those two bytes is looked at. Pure.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -56,8 +57,8 @@ struct BlobReply {
 };
 
 [[nodiscard]] BufferRef encode_blob_request(const BlobRequest& request);
-/// Error: invalid_request; unknown_method where it is of another version, with the sentence to
-/// answer.
+/// Error: invalid_request; unknown_method where it is of another version or needs features that
+/// this node lacks, with the sentence to answer.
 [[nodiscard]] Result<BlobRequest> decode_blob_request(const BufferRef& bytes);
 
 /// What stands before the bytes of the range.

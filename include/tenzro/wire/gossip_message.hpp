@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tenzro/base/buffer.hpp"
@@ -23,6 +24,7 @@ inline constexpr std::size_t kGossipRecordsMax = 1024;
 inline constexpr std::size_t kGossipEntriesMax = 32'768;
 inline constexpr std::size_t kGossipWantedMax = 4096;
 inline constexpr std::size_t kGossipPagesMax = 256;
+inline constexpr std::size_t kGossipErrorBytesMax = 512;
 
 /// The first eight bytes of an address; equal ones are the same provider to a digest.
 using AddressPrefix = std::array<std::uint8_t, 8>;
@@ -51,11 +53,13 @@ struct GossipMessage {
   std::optional<ProviderAddress> probe;
   std::vector<Hash32> pages_wanted;
   std::vector<Bytes> pages;
+  std::string error;  ///< why the request was refused; the peer's words, as they came
   friend bool operator==(const GossipMessage&, const GossipMessage&) = default;
 };
 
 [[nodiscard]] BufferRef encode_gossip(const GossipMessage& message);
-/// Errors: invalid_params; forbidden where the peer speaks another version, with a sentence.
+/// Errors: invalid_params; forbidden, with a sentence to answer, where the peer speaks another
+/// version or needs features that this node lacks.
 [[nodiscard]] Result<GossipMessage> decode_gossip(std::span<const std::uint8_t> bytes);
 
 }  // namespace tenzro::wire

@@ -112,6 +112,13 @@ TEST(Serving, AnotherVersionIsAnsweredWithASentence) {
   EXPECT_THAT(reply->error, HasSubstr("version 9"));
 }
 
+TEST(Serving, UnknownFeaturesAreAnsweredWithASentence) {
+  ServingWorld world;
+  const auto reply = ServingWorld::read(world.ask(BufferRef::copy_of("\x01\x03more")), 0);
+  ASSERT_TRUE(reply);
+  EXPECT_THAT(reply->error, HasSubstr("features that this node lacks: 3"));
+}
+
 TEST(Serving, StrangersGetASentenceAndNoBytes) {
   ServingWorld world;
   const auto reply = ServingWorld::read(

@@ -42,15 +42,18 @@ struct Member {
 /// Delivers calls at once; time moves in steps.
 class Pair {
  public:
-  Pair() {
-    Options second;
-    second.bootstrap = {"10.0.0.1:9001"};
-    members_.push_back(std::make_unique<Member>(1, Options{}));
-    members_.push_back(std::make_unique<Member>(2, second));
-    for (std::size_t i = 0; i < 2; ++i) {
+  /// One node for each layer, which holds one expert of it.
+  explicit Pair(const std::vector<LayerIndex>& layers = {0, 1}) : is_dead_(layers.size()) {
+    Options later;
+    later.bootstrap = {"10.0.0.1:9001"};
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      members_.push_back(
+          std::make_unique<Member>(static_cast<std::uint8_t>(i + 1), i == 0 ? Options{} : later));
+    }
+    for (std::size_t i = 0; i < layers.size(); ++i) {
       Outbox out;
       Member& member = *members_[i];
-      work::HoldingRow row{.layer = {"m", static_cast<LayerIndex>(i)}, .expert = 7};
+      work::HoldingRow row{.layer = {"m", layers[i]}, .expert = 7};
       row.hash.fill(static_cast<std::uint8_t>(i + 1));
       row.source_uri = "tenzro://blob/" + to_hex(row.hash);
       row.facts.up_type = tensor::WeightType::q8_0;
@@ -130,7 +133,7 @@ class Pair {
   Instant now_{seconds(1)};
   std::uint64_t last_request_ = 0;
   std::vector<std::unique_ptr<Member>> members_;
-  bool is_dead_[2] = {};
+  std::vector<bool> is_dead_;
 };
 
 TEST(NodeInAMesh, ListsWhatTheOtherIsAndHolds) {
@@ -192,6 +195,35 @@ TEST(NodeInAMesh, LeavesTheViewOfTheOtherAtGoodbyeAndWhenItFallsSilent) {
             shards::Health::suspect);
   silent.run_for(seconds(20));
   EXPECT_EQ(silent.node(0).view().providers().size(), 1U);
+}
+
+TEST(NodeInAMesh, SuspectHolderIsListedAsSuchAndPlannedLast) {
+  // Nodes 1 and 2 hold the same expert. Which of them falls silent decides who is asked.
+  for (const std::size_t silent : {1U, 2U}) {
+    const std::size_t other = 3 - silent;
+    Pair mesh({0, 1, 1});
+    mesh.run_for(seconds(5));
+    mesh.kill(silent);
+    mesh.run_for(seconds(30));
+    ASSERT_EQ(mesh.node(0).view().providers().at(mesh.address(silent)).health,
+              shards::Health::suspect);
+    const auto list = mesh.ask<rpc::ListProvidersAnswer>(0, rpc::ListProvidersCall{});
+    ASSERT_EQ(list.providers.size(), 3U);
+    for (const rpc::ProviderRow& row : list.providers)
+      EXPECT_EQ(row.is_suspect, row.address == mesh.address(silent));
+    rpc::PlanDispatchCall plan{.model = "m"};
+    for (std::uint32_t token = 0; token < 16; ++token)
+      plan.routings.push_back({.token_index = token, .experts = {{1, 7}}});
+    const auto planned = mesh.ask<rpc::PlanDispatchAnswer>(0, plan);
+    ASSERT_FALSE(planned.batches.empty());
+    for (const rpc::PlannedBatch& batch : planned.batches)
+      EXPECT_EQ(batch.provider, mesh.address(other));
+    // Where nobody else is left it is better than nobody.
+    mesh.leave(other);
+    const auto last = mesh.ask<rpc::PlanDispatchAnswer>(0, plan);
+    ASSERT_FALSE(last.batches.empty());
+    EXPECT_EQ(last.batches[0].provider, mesh.address(silent));
+  }
 }
 
 }  // namespace

@@ -124,6 +124,21 @@ TEST(ServeExec, BrokenBytesAreAnsweredWithASentence) {
   }
 }
 
+TEST(ServeExec, AnotherVersionOrFeatureIsAnsweredWithASentence) {
+  PeerWorld peers;
+  const auto sentence = [&peers](std::uint8_t version, std::uint8_t features) {
+    std::vector<std::uint8_t> bytes(64);
+    const std::uint8_t head[] = {4, 0, 0, 0, 0x08, version, 0x10, features};
+    std::copy(std::begin(head), std::end(head), bytes.begin());
+    const auto reply = wire::decode_exec_reply(
+        peers.ask(Protocol::exec, BufferRef::copy_of(std::as_bytes(std::span(bytes)))), kPeerWidth);
+    EXPECT_TRUE(reply) << reply.error().message();
+    return reply ? reply->text : std::string();
+  };
+  EXPECT_EQ(sentence(2, 0), "this node speaks tenzro/exec version 1, not 2");
+  EXPECT_EQ(sentence(1, 5), "the message needs features that this node lacks: 5");
+}
+
 TEST(ServeExec, RowsThatAreNotFiniteAreRefused) {
   PeerWorld peers;
   BufferRef message = peers.request();

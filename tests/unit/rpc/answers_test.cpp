@@ -421,6 +421,15 @@ TEST(Answers, ProvidersHaveTheirKeys) {
     "moe_gpu":false,"profiles":["exact"],"committed_tps":5},"pricing":{"price_per_input_token":7,
     "minimum_price":8},"reputation":-9,"quarantined_until_ms":null,"last_seen_ms":10,
     "clock_lag_ms":-11}])"));
+  row.is_draining = true;
+  row.quarantined_until_ms = 1'800'000'000'123;
+  EXPECT_EQ(result_of(ListProvidersAnswer{.providers = {row}})[0]["status"], "suspect");
+  row.is_suspect = false;
+  const json draining = result_of(ListProvidersAnswer{.providers = {row}})[0];
+  EXPECT_EQ(draining["status"], "draining");
+  EXPECT_EQ(draining["quarantined_until_ms"], 1'800'000'000'123);
+  row.is_draining = false;
+  EXPECT_EQ(result_of(ListProvidersAnswer{.providers = {row}})[0]["status"], "active");
   EXPECT_EQ(result_of(ListProvidersAnswer{}), json::array());
 }
 

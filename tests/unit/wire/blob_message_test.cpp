@@ -81,6 +81,15 @@ TEST(BlobMessage, AnotherVersionIsNamedInASentence) {
   EXPECT_THAT(refused.error().message(), HasSubstr("version 9"));
 }
 
+TEST(BlobMessage, NeededFeaturesAreNamedInASentence) {
+  std::vector<std::uint8_t> bytes = bytes_of(encode_blob_request(request_of(3, 5)));
+  bytes[1] = 6;
+  const auto refused = decode_blob_request(buffer_of(bytes));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::unknown_method);
+  EXPECT_EQ(refused.error().message(), "the message needs features that this node lacks: 6");
+}
+
 TEST(BlobMessage, UnknownFeaturesLongRangesAndEndlessRangesAreRefused) {
   std::vector<std::uint8_t> bytes = bytes_of(encode_blob_request(request_of(3, 5)));
   bytes[1] = 1;

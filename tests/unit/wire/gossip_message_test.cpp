@@ -21,6 +21,7 @@ GossipMessage full_message() {
   message.probe.emplace().fill(5);
   message.pages_wanted = {Hash32{1}, Hash32{2}};
   message.pages = {Bytes(100, 7)};
+  message.error = "why";
   return message;
 }
 
@@ -52,6 +53,25 @@ TEST(GossipMessage, OfAnotherVersionIsRefusedWithASentence) {
   ASSERT_FALSE(decoded.has_value());
   EXPECT_EQ(decoded.error().code, ErrorCode::forbidden);
   EXPECT_NE(decoded.error().detail.find("version 2"), std::string::npos);
+}
+
+TEST(GossipMessage, ThatNeedsUnknownFeaturesIsRefusedWithASentence) {
+  auto bytes = bytes_of(full_message());
+  bytes[1] = 5;
+  const auto decoded = decode_gossip(bytes);
+  ASSERT_FALSE(decoded.has_value());
+  EXPECT_EQ(decoded.error().code, ErrorCode::forbidden);
+  EXPECT_EQ(decoded.error().detail, "the message needs features that this node lacks: 5");
+}
+
+TEST(GossipMessage, SentenceIsCutAndALongerOneRefused) {
+  GossipMessage message;
+  message.error = std::string(2 * kGossipErrorBytesMax, 'x');
+  EXPECT_EQ(decode_gossip(bytes_of(message))->error, std::string(kGossipErrorBytesMax, 'x'));
+  // Field 12, 513 bytes.
+  Bytes bytes{kGossipVersion, kGossipFeatures, 0x62, 0x81, 0x04};
+  bytes.resize(bytes.size() + kGossipErrorBytesMax + 1, 'x');
+  EXPECT_FALSE(decode_gossip(bytes).has_value());
 }
 
 TEST(GossipMessage, TooLongTooShortOrCutIsRefused) {

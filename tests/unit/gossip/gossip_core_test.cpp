@@ -1,0 +1,277 @@
+// One node among hostile, silent and outdated peers.
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lone_node.hpp"
+
+namespace tenzro::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+wire::Bytes forged(wire::Bytes sealed) {
+  sealed.back() ^= 1U;
+  return sealed;
+}
+
+TEST(GossipCore, BeatWithAForgedSignatureChangesNothingAndIsCounted) {
+  LoneNode node;
+  const Player b(2);
+  const Player c(3);
+  node.meet(b);
+  node.run_for(seconds(1));
+  wire::GossipMessage message;
+  message.beats = {forged(b.beat(9, node.elapsed(), b.record()))};
+  ASSERT_TRUE(node.hear(c, message));
+  EXPECT_EQ(node.core().totals().bad_signatures, 1U);
+  EXPECT_EQ(node.find(b)->beat.version.sequence, 1U);
+  message.beats = {b.beat(9, node.elapsed(), b.record())};
+  ASSERT_TRUE(node.hear(c, message));
+  EXPECT_EQ(node.find(b)->beat.version.sequence, 9U);
+}
+
+TEST(GossipCore, RecordWithAForgedSignatureIsNotTakenThoughABeatNamesIt) {
+  LoneNode node;
+  const Player b(2);
+  node.meet(b);
+  wire::GossipMessage message;
+  message.records = {forged(b.record("other"))};
+  message.beats = {b.beat(2, node.elapsed(), message.records.front())};
+  ASSERT_TRUE(node.hear(b, message));
+  EXPECT_EQ(node.core().totals().bad_signatures, 1U);
+  EXPECT_EQ(node.find(b)->facts->name, "peer");
+  EXPECT_TRUE(node.find(b)->needs_record());
+}
+
+TEST(GossipCore, RecordOfAnothersAddressIsNotTaken) {
+  LoneNode node;
+  const Player b(2);
+  const Player liar(3);
+  node.meet(b);
+  node.meet(liar);
+  // Under b's key, signed by the liar; b itself is made to name it.
+  wire::ProviderRecord record{.public_key = b.key.public_key(), .version = {kWall, 0}, .name = "x"};
+  wire::GossipMessage message;
+  message.records = {liar.seal(wire::kRecordTag, wire::encode_record(record).value())};
+  message.beats = {b.beat(2, node.elapsed(), message.records.front())};
+  ASSERT_TRUE(node.hear(liar, message));
+  EXPECT_EQ(node.core().totals().bad_signatures, 1U);
+  EXPECT_EQ(node.find(b)->facts->name, "peer");
+  // The liar's own record, which only b's beat names: nobody's.
+  message.records = {liar.record("y")};
+  message.beats = {b.beat(3, node.elapsed(), message.records.front())};
+  ASSERT_TRUE(node.hear(liar, message));
+  EXPECT_EQ(node.find(b)->facts->name, "peer");
+  EXPECT_EQ(node.find(liar)->facts->name, "peer");
+}
+
+TEST(GossipCore, BeatOfAnothersAddressIsABadSignature) {
+  LoneNode node;
+  const Player b(2);
+  const Player liar(3);
+  node.meet(b);
+  wire::Beat beat{.public_key = b.key.public_key(), .version = {kWall, 50}, .wall_ms = kWall};
+  wire::GossipMessage message;
+  message.beats = {liar.seal(wire::kBeatTag, wire::encode_beat(beat))};
+  ASSERT_TRUE(node.hear(liar, message));
+  EXPECT_EQ(node.core().totals().bad_signatures, 1U);
+  EXPECT_EQ(node.find(b)->beat.version.sequence, 1U);
+}
+
+TEST(GossipCore, BootstrapWithAnotherKeyIsNeverJoinedAndSaidOnce) {
+  gossip::Options options;
+  options.bootstrap = {{Player(2).key.public_key(), "boot:9001"}};
+  LoneNode node(options);
+  const auto dials = [&] {
+    return std::count_if(node.calls.begin(), node.calls.end(), [](const auto& call) {
+      return call.target.addresses == std::vector<std::string>{"boot:9001"};
+    });
+  };
+  node.run_for(milliseconds(500));
+  ASSERT_EQ(dials(), 1);
+  node.answer(node.calls.back(), fail(ErrorCode::forbidden, "", "another key is at that address"));
+  node.run_for(seconds(120));
+  EXPECT_EQ(dials(), 1);
+  ASSERT_EQ(node.notices.size(), 1U);
+  EXPECT_THAT(node.notices[0], HasSubstr("bootstrap boot:9001 is not joined"));
+  EXPECT_TRUE(node.core().membership().peers().empty());
+}
+
+TEST(GossipCore, AnswerByAnotherKeyThanTheOneCalledIsNotUsed) {
+  gossip::Options options;
+  options.bootstrap = {{Player(2).key.public_key(), "boot:9001"}};
+  LoneNode node(options);
+  node.run_for(seconds(2));
+  const Player liar(3);
+  wire::GossipMessage reply;
+  reply.records = {liar.record()};
+  reply.beats = {liar.beat(1, node.elapsed(), reply.records.front())};
+  node.answer(node.calls.back(),
+              work::CallReply{liar.key.public_key(), wire::encode_gossip(reply)});
+  EXPECT_EQ(node.find(liar), nullptr);
+  EXPECT_EQ(node.notices.size(), 1U);
+}
+
+/// Goal: a node that cannot reach B, where C can. B is silent from the start, C beats on.
+class IndirectProbe : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    node.responsive = {c.key.public_key()};
+    node.meet(b);
+    node.meet(c);
+    for (std::uint32_t sequence = 2; node.elapsed() < seconds(24); ++sequence) beat_of_c(sequence);
+    ASSERT_EQ(node.find(b)->health, membership::Health::alive);
+    node.calls.clear();
+    beat_of_c(100);
+    node.run_for(seconds(2));
+    ASSERT_EQ(node.find(b)->health, membership::Health::suspect);
+  }
+
+  void beat_of_c(std::uint32_t sequence) {
+    wire::GossipMessage message;
+    message.beats = {c.beat(sequence, node.elapsed(), c.record())};
+    ASSERT_TRUE(node.hear(c, message));
+    node.run_for(seconds(3));
+  }
+
+  /// The call to C that asks it to call B.
+  gossip::SendCall indirect() {
+    for (const gossip::SendCall& call : node.calls) {
+      if (LoneNode::said(call).probe != b.key.address()) continue;
+      EXPECT_EQ(call.target.id, c.key.public_key());
+      return call;
+    }
+    ADD_FAILURE() << "C was not asked";
+    return {};
+  }
+
+  /// Every call to B that waits fails.
+  void fail_direct_calls() {
+    std::size_t failed = 0;
+    for (const gossip::SendCall& call : std::vector(node.calls)) {
+      if (call.target.id != b.key.public_key()) continue;
+      node.answer(call, fail(ErrorCode::io, "", "unreachable"));
+      ++failed;
+    }
+    EXPECT_GT(failed, 0U) << "B itself was not called";
+  }
+
+  LoneNode node;
+  Player b{2};
+  Player c{3};
+};
+
+TEST_F(IndirectProbe, FreshBeatThroughAnotherKeepsTheUnreachableAlive) {
+  fail_direct_calls();
+  wire::GossipMessage reply{.probe = b.key.address()};
+  reply.beats = {b.beat(2, node.elapsed(), b.record())};
+  node.answer(indirect(), work::CallReply{c.key.public_key(), wire::encode_gossip(reply)});
+  ASSERT_NE(node.find(b), nullptr);
+  EXPECT_EQ(node.find(b)->health, membership::Health::alive);
+  for (std::uint32_t sequence = 200; sequence < 206; ++sequence) beat_of_c(sequence);
+  EXPECT_NE(node.find(b), nullptr) << "alive for a ttl more";
+}
+
+TEST_F(IndirectProbe, HelperCannotVouchWithAnOldBeatOrNone) {
+  fail_direct_calls();
+  wire::GossipMessage reply{.probe = b.key.address()};
+  reply.beats = {b.beat(1, Duration(0), b.record())};
+  node.answer(indirect(), work::CallReply{c.key.public_key(), wire::encode_gossip(reply)});
+  EXPECT_EQ(node.find(b)->health, membership::Health::suspect);
+  for (std::uint32_t sequence = 200; sequence < 207; ++sequence) beat_of_c(sequence);
+  EXPECT_EQ(node.find(b), nullptr);
+}
+
+TEST(GossipCore, OwnBeatOfALifeWhoseClockRanAheadIsOutdone) {
+  LoneNode node;
+  const Player b(2);
+  const Player before(kLoneSeed);
+  node.responsive = {b.key.public_key()};
+  node.meet(b);
+  node.run_for(seconds(1));
+  const wire::Version ahead{kWall + 3'600'000, 77};
+  wire::Beat old{.public_key = node.key.public_key(), .version = ahead, .wall_ms = kWall};
+  wire::GossipMessage message;
+  message.beats = {before.seal(wire::kBeatTag, wire::encode_beat(old))};
+  node.calls.clear();
+  ASSERT_TRUE(node.hear(b, message));
+  node.run_for(seconds(1));
+  EXPECT_GT(node.core().version(), ahead);
+  // It goes out at once, with a record of the new life that it names.
+  const auto pushed = std::find_if(node.calls.begin(), node.calls.end(), [](const auto& call) {
+    return !LoneNode::said(call).beats.empty();
+  });
+  ASSERT_NE(pushed, node.calls.end());
+  const wire::Bytes sealed = LoneNode::said(*pushed).beats.front();
+  const auto beat = wire::decode_beat(wire::split_sealed(sealed)->body).value();
+  EXPECT_EQ(beat.public_key, node.key.public_key());
+  EXPECT_EQ(beat.version, node.core().version());
+  EXPECT_EQ(beat.record_digest, node.core().record_digest());
+}
+
+TEST(GossipCore, ForgedOwnBeatDoesNotMoveTheVersion) {
+  LoneNode node;
+  const Player liar(2);
+  const wire::Version version = node.core().version();
+  wire::Beat old{.public_key = node.key.public_key(), .version = {kWall + 9999, 1}};
+  wire::GossipMessage message;
+  message.beats = {liar.seal(wire::kBeatTag, wire::encode_beat(old))};
+  ASSERT_TRUE(node.hear(liar, message));
+  EXPECT_EQ(node.core().totals().bad_signatures, 1U);
+  EXPECT_EQ(node.core().version(), version);
+}
+
+TEST(GossipCore, AnotherVersionOrFeatureIsAnsweredWithASentenceAndSaidOnce) {
+  LoneNode node;
+  const Player newer(2);
+  const Player other(3);
+  const auto bytes = [](std::uint8_t version, std::uint8_t features) {
+    const std::vector<std::uint8_t> all{version, features, 0x30, 0x01};
+    return BufferRef::copy_of(std::as_bytes(std::span(all)));
+  };
+  for (int i = 0; i < 3; ++i) {
+    const auto answer = node.hear(newer, bytes(2, 0));
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(*answer, (wire::GossipMessage{.error = answer->error}));
+    EXPECT_THAT(answer->error, HasSubstr("version 2, this node version 1"));
+  }
+  EXPECT_THAT(node.hear(other, bytes(1, 4))->error, HasSubstr("features that this node lacks: 4"));
+  EXPECT_THAT(node.notices, ElementsAre(HasSubstr(to_hex(newer.key.public_key())),
+                                        HasSubstr(to_hex(other.key.public_key()))));
+  EXPECT_EQ(node.core().totals().refused, 4U);
+}
+
+TEST(GossipCore, SentenceOfARefusingPeerIsSaidOnceAndThePeerTriedAgain) {
+  gossip::Options options;
+  options.bootstrap = {{std::nullopt, "boot:9001"}};
+  LoneNode node(options);
+  const Player newer(2);
+  for (int i = 0; i < 3; ++i) {
+    node.calls.clear();
+    node.run_for(seconds(4));
+    ASSERT_FALSE(node.calls.empty()) << i;
+    node.answer(node.calls.back(),
+                work::CallReply{newer.key.public_key(),
+                                wire::encode_gossip({.error = "only version 2\nis spoken here"})});
+  }
+  ASSERT_EQ(node.notices.size(), 1U);
+  EXPECT_THAT(node.notices[0], HasSubstr("only version 2"));
+  EXPECT_EQ(node.notices[0].find('\n'), std::string::npos);
+  // A reply in another version says as much by its first byte.
+  const Player newest(3);
+  node.calls.clear();
+  node.run_for(seconds(4));
+  ASSERT_FALSE(node.calls.empty());
+  node.answer(node.calls.back(),
+              work::CallReply{newest.key.public_key(), BufferRef::copy_of("\x07z")});
+  ASSERT_EQ(node.notices.size(), 2U);
+  EXPECT_THAT(node.notices[1], HasSubstr("version 7"));
+}
+
+}  // namespace
+}  // namespace tenzro::testing
