@@ -173,7 +173,8 @@ void Connection::close_after(int library_error, ngtcp2_tstamp now) {
   switch (library_error) {
     case NGTCP2_ERR_DRAINING:
     case NGTCP2_ERR_CLOSING:
-      return lose({ErrorCode::io, remote_.text(), "the peer closed the connection"});
+      return lose({ErrorCode::io, remote_.text(), "the peer closed the connection"},
+                  Unheard::are_unserved);
     case NGTCP2_ERR_IDLE_CLOSE:
       return lose({ErrorCode::io, remote_.text(), "the peer has gone silent"});
     case NGTCP2_ERR_HANDSHAKE_TIMEOUT:
@@ -212,10 +213,12 @@ void Connection::send_close(const compat::CloseReason& reason, ngtcp2_tstamp now
   batch.flush();
 }
 
-void Connection::lose(const Error& error) {
+void Connection::lose(const Error& error, Unheard unheard) {
   is_dead_ = true;
+  const Error unserved{ErrorCode::cancelled, error.where, "the call did not reach the peer"};
   for (const auto& [id, stream] : streams_) {
-    if (stream->call) finish_call(*stream, fail(error));
+    const bool is_unserved = unheard == Unheard::are_unserved && !stream->out.is_heard();
+    if (stream->call) finish_call(*stream, fail(is_unserved ? unserved : error));
     if (stream->request) owner_.on_request_gone(*std::exchange(stream->request, std::nullopt));
     release(*stream);
   }

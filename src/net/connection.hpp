@@ -165,7 +165,11 @@ class Connection {
   [[nodiscard]] ngtcp2_path path() const;
   [[nodiscard]] Stream* find(std::int64_t stream) const;
 
-  void lose(const Error& error);
+  /// What a lost connection means for calls of which the peer has acknowledged nothing. Where it
+  /// has ended the connection, or forgotten it in a restart, they were never served.
+  enum class Unheard : std::uint8_t { may_be_served, are_unserved };
+
+  void lose(const Error& error, Unheard unheard = Unheard::may_be_served);
   void close_after(int library_error, ngtcp2_tstamp now);
   void send_close(const compat::CloseReason& reason, ngtcp2_tstamp now);
   void finish_call(Stream& stream, Result<BufferRef> outcome);

@@ -27,6 +27,9 @@ class OutgoingBytes {
 
   [[nodiscard]] std::size_t unacknowledged() const { return sent_ - acknowledged_; }
 
+  /// The peer has told that some of it arrived.
+  [[nodiscard]] bool is_heard() const { return acknowledged_ > 0; }
+
   /// Whether bytes or the end are still to be sent.
   [[nodiscard]] bool is_pending() const { return is_assigned_ && !is_end_sent_; }
 

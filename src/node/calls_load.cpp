@@ -90,12 +90,13 @@ void Node::on_expert_changed(const holder::ExpertChanged& change) {
   if (change.change == holder::Change::withdrawn) {
     view_.withdraw(about_.provider, change.key);
   } else {
-    shards::Holding holding{.is_warm = change.change == holder::Change::held_in_memory,
-                            .blob_uri = change.source_uri};
+    shards::Holding holding{.is_warm = change.change == holder::Change::held_in_memory};
     if (const auto held = holder_.expert(change.key)) {
       const work::ExpertFacts& facts = held->row->facts;
       holding.types = {facts.gate_type, facts.up_type, facts.down_type};
       holding.blob = held->row->hash;
+      // In its bare form, as others see it, whichever URI it was loaded by.
+      if (change.source_uri) holding.blob_uri = wire::format_blob_uri(holding.blob);
     }
     view_.declare(about_.provider, change.key, std::move(holding));
   }
