@@ -150,6 +150,14 @@ struct NodeShell::Effects {
 
 void NodeShell::apply(node::Outbox actions) {
   for (node::Action& action : actions) std::visit(Effects{*this}, action);
+  // Before anything else that the loop has to do: whoever called is waiting for these.
+  while (!done_here_.empty()) {
+    const auto [id, result] = std::move(done_here_.front());
+    done_here_.pop_front();
+    node::Outbox out;
+    node_.on_job_done(workshop_.loop.now(), id, result, out);
+    for (node::Action& action : out) std::visit(Effects{*this}, action);
+  }
   rearm();
   if (on_ready_ && node_.is_ready()) std::exchange(on_ready_, nullptr)();
   if (on_left_ && node_.has_left(workshop_.loop.now())) std::exchange(on_left_, nullptr)();
@@ -233,15 +241,17 @@ NodeShell::StopFlag NodeShell::stop_flag_of(const node::Run& run) const {
 
 void NodeShell::run(node::Run run) {
   const StopFlag stop = stop_flag_of(run);
-  const auto deliver = delivery_of(run.id);
   const Instant begin = workshop_.loop.now();
   if (node::is_tiny(run.job) && share_.has_room(begin)) {
     compute::SerialExecutor here;
     const work::JobContext& jobs = workshop_.jobs;
-    deliver(run_unless_stopped(run.job, {jobs.backend, here, jobs.identity, jobs.base64}, *stop));
+    done_here_.emplace_back(
+        run.id,
+        run_unless_stopped(run.job, {jobs.backend, here, jobs.identity, jobs.base64}, *stop));
     share_.spend(begin, workshop_.loop.now());
     return;
   }
+  const auto deliver = delivery_of(run.id);
   const auto priority =
       node::is_short(run.job) ? exec::Priority::short_job : exec::Priority::compute;
   auto job = std::make_shared<const work::Job>(std::move(run.job));

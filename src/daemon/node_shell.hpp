@@ -6,9 +6,11 @@
 /// Translates and decides nothing but where a job runs: tiny ones at once on the loop, within its
 /// LoopShare, the others on the pool. Thread: the loop's; results come back by post.
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "tenzro/crypto/signing.hpp"
@@ -92,6 +94,8 @@ class NodeShell final : public net::Handler {
   Workshop workshop_;
   node::Node& node_;
   LoopShare share_;
+  /// Results of tiny jobs that the node has not heard of yet; empty whenever apply() returns.
+  std::deque<std::pair<JobId, work::JobResult>> done_here_;
 
   struct Call {
     Done done;
