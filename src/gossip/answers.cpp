@@ -22,6 +22,20 @@ std::vector<wire::DigestEntry> sorted(std::vector<wire::DigestEntry> entries) {
   return entries;
 }
 
+/// Beyond it a node without addresses is not asked, and is known by what it sends alone.
+constexpr std::size_t kContactsMax = 256;
+
+/// A node that announces no address is asked for its record and pages where it was seen.
+void note_contact(const membership::Membership& members, const work::PeerRequest& request,
+                  std::map<EndpointId, std::vector<std::string>>& contacts) {
+  const membership::Peer* peer = members.find(crypto::address_of(request.from));
+  const bool is_silent_on_it =
+      peer != nullptr && peer->facts != nullptr && peer->facts->addresses.empty();
+  if (!is_silent_on_it || request.address.empty()) return;
+  if (contacts.size() >= kContactsMax && !contacts.contains(request.from)) return;
+  contacts.insert_or_assign(request.from, std::vector{request.address});
+}
+
 }  // namespace
 
 std::optional<ProviderAddress> Gossip::address_with(const wire::AddressPrefix& prefix) const {
@@ -181,6 +195,7 @@ void Gossip::on_request(Instant now, const work::PeerRequest& request, Outbox& o
   }
   if (message->probe && relay_probe(now, request, *message->probe, out)) return;
   const Intake intake = take_items(now, *message, request.from, out);
+  note_contact(members_, request, contacts_);
   wire::GossipMessage answer;
   answer_link(now, request.from, message->link, answer);
   const auto link = links_.find(request.from);

@@ -50,6 +50,7 @@ class HttpHolder : public ::testing::Test {
         "tenzro_moeGateLoad",
         {{"model_id", "tiny"}, {"layer", 0}, {"uri", prepared["gate"]["uri"]}});
     ASSERT_EQ(gate.value("num_experts", 0), kTinyExperts);
+    ASSERT_TRUE(holder_knows_router());
     for (const json& expert : prepared["experts"]) {
       const json reply =
           ask_holder("tenzro_moeExpertLoad",
@@ -59,6 +60,14 @@ class HttpHolder : public ::testing::Test {
                       {"uri", expert.value("uri", "") + "?n=" + router_.endpoint_id()}});
       ASSERT_TRUE(reply.contains("result")) << reply.dump();
     }
+  }
+
+  bool holder_knows_router() {
+    const auto end = std::chrono::steady_clock::now() + kConvergenceMax;
+    while (std::chrono::steady_clock::now() < end) {
+      if (ask_holder("tenzro_listProviders", json::array())["result"].size() == 2) return true;
+    }
+    return false;
   }
 
   /// Asks the router until it knows every expert's holder.
