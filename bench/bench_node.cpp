@@ -91,8 +91,12 @@ rpc::Answer BenchNode::call(rpc::Call call) {
   return expect(answer.get());
 }
 
+std::string BenchNode::id() const {
+  return to_hex(state_->key.public_key());
+}
+
 std::string BenchNode::entry() const {
-  return to_hex(state_->key.public_key()) + "@" + state_->endpoint->address();
+  return id() + "@" + state_->endpoint->address();
 }
 
 }  // namespace tenzro::bench

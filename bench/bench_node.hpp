@@ -25,6 +25,8 @@ class BenchNode {
 
   /// Waits for the answer; ends the program, with the error, where there is none.
   rpc::Answer call(rpc::Call call);
+  /// The endpoint id, in hex.
+  [[nodiscard]] std::string id() const;
   /// "<endpoint id>@ip:port"
   [[nodiscard]] std::string entry() const;
 
