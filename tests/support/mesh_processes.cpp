@@ -70,7 +70,8 @@ MeshProcesses::MeshProcesses(std::size_t nodes, std::size_t replicas, const Prep
     if (prepare) prepare(i, *nodes_.back());
     nodes_.back()->start(i == 0 ? "" : nodes_.front()->entry());
   }
-  for (std::size_t i = 0; i < nodes; ++i) EXPECT_TRUE(lists(i, nodes)) << "node " << i;
+  for (std::size_t i = 0; i < nodes; ++i)
+    EXPECT_TRUE(lists_providers(at(i).client(), nodes)) << "node " << i;
   const RpcClient router = this->router();
   const json prepared = prepare_tiny_layer(router);
   const json gate = router.result(
@@ -103,8 +104,7 @@ bool MeshProcesses::knows(std::size_t index, std::size_t experts, std::size_t re
   return false;
 }
 
-bool MeshProcesses::lists(std::size_t index, std::size_t providers) const {
-  const RpcClient client = nodes_[index]->client();
+bool lists_providers(const RpcClient& client, std::size_t providers) {
   const auto end = std::chrono::steady_clock::now() + kConvergenceMax;
   while (std::chrono::steady_clock::now() < end) {
     if (client.result("tenzro_listProviders", json::array()).size() == providers) return true;

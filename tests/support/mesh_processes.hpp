@@ -71,16 +71,16 @@ class MeshProcesses {
   /// whether it came to that within a minute.
   [[nodiscard]] bool knows(std::size_t index, std::size_t experts, std::size_t replicas) const;
 
-  /// Asks the node until it lists that many providers, itself included; whether it came to that
-  /// within a minute.
-  [[nodiscard]] bool lists(std::size_t index, std::size_t providers) const;
-
   void restart(std::size_t index);
 
  private:
   TempFolder folder_;
   std::vector<std::unique_ptr<MeshNode>> nodes_;
 };
+
+/// Asks the node until it lists that many providers, itself included; whether it came to that
+/// within a minute.
+[[nodiscard]] bool lists_providers(const RpcClient& client, std::size_t providers);
 
 /// What one process that holds everything answers to a forward of the tiny layer.
 [[nodiscard]] std::string outputs_of_one_node(const nlohmann::json& call);
