@@ -103,8 +103,8 @@ TEST(MeshHostile, LiarLosesReputationAndGoesToQuarantine) {
   const auto list = mesh.world.call(0, rpc::ListProvidersCall{});
   ASSERT_TRUE(list) << list.error().message();
   std::size_t quarantined = 0;
-  const auto uptime = std::chrono::duration_cast<std::chrono::milliseconds>(
-      mesh.world.now().since_start);
+  const auto uptime =
+      std::chrono::duration_cast<std::chrono::milliseconds>(mesh.world.now().since_start);
   const std::uint64_t now_ms = kWallOriginMs + static_cast<std::uint64_t>(uptime.count());
   for (const auto& row : std::get<rpc::ListProvidersAnswer>(*list).providers) {
     if (!row.quarantined_until_ms) continue;
