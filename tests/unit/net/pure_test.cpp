@@ -76,6 +76,15 @@ TEST(SendQueueTest, ShortMessagesGoFirstAndLongOnesByAge) {
   EXPECT_EQ(queue.next(), nullptr);
 }
 
+TEST(SocketAddressTest, LoopbackIsKnownInEveryForm) {
+  for (const char* here : {"127.0.0.1:1", "127.8.9.10:1", "[::1]:1", "[::ffff:127.0.0.1]:1"}) {
+    EXPECT_TRUE(SocketAddress::parse(here).value().is_loopback()) << here;
+  }
+  for (const char* away : {"128.0.0.1:1", "10.0.0.127:1", "[::2]:1", "[::ffff:10.0.0.1]:1"}) {
+    EXPECT_FALSE(SocketAddress::parse(away).value().is_loopback()) << away;
+  }
+}
+
 TEST(MtuGuardTest, SilenceAfterLargePacketsLimitsThemUntilARetry) {
   MtuGuard guard;
   EXPECT_EQ(guard.limit(1452), 1452U);
