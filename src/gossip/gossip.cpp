@@ -9,6 +9,10 @@ namespace tenzro::gossip {
 namespace {
 
 constexpr Duration kMaintainEvery = std::chrono::seconds(1);
+/// A node that starts asks soon and a few times for what the others know: until it knows its
+/// callers it serves nobody.
+constexpr Duration kFirstCompare = std::chrono::milliseconds(150);
+constexpr std::uint64_t kQuickComparisons = 6;
 
 }  // namespace
 
@@ -22,7 +26,7 @@ Gossip::Gossip(Options options, const crypto::Signing& signing, Prng& prng, work
       members_(options_.membership, now, wall_ms),
       version_{std::min(wall_ms, wire::Version::kIncarnationMax), 0},
       heartbeat_at_(now + options_.membership.heartbeat),
-      compare_at_(now + kMaintainEvery),
+      compare_at_(now + kFirstCompare),
       maintain_at_(now),
       last_tick_(now) {}
 
@@ -49,7 +53,8 @@ void Gossip::on_tick(Instant now, Outbox& out) {
   if (compare_at_ <= now) {
     // Newcomers compare often until nothing new comes; all at their own time.
     const Duration interval = options_.membership.heartbeat;
-    const Duration often = std::min<Duration>(interval, kMaintainEvery);
+    const Duration soon = comparisons_ < kQuickComparisons ? kFirstCompare : kMaintainEvery;
+    const Duration often = std::min<Duration>(interval, soon);
     compare_at_ = now + (is_settled_ ? interval : often);
     compare(now, out);
   }

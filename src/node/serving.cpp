@@ -37,6 +37,11 @@ bool Node::may_execute(const EndpointId& endpoint) const {
   return false;
 }
 
+bool Node::is_newcomer(Instant now) const {
+  return options_.execute == ExecuteRule::mesh && presence_ != nullptr &&
+         now - started_ < options_.ttl;
+}
+
 std::optional<Error> Node::why_busy(std::uint64_t bytes) const {
   if (is_draining_) {
     return Error{ErrorCode::busy, "", "busy: this node is draining and takes no new work"};
@@ -65,6 +70,13 @@ Node::PeerWait& Node::admit_peer(Instant now, const work::PeerRequest& request) 
 
 void Node::serve_exec(Instant now, work::PeerRequest request, Outbox& out) {
   ++totals_.peer_requests_exec;
+  if (is_newcomer(now) && !may_execute(request.from)) {
+    ++totals_.peer_refused_busy;
+    const Error error{ErrorCode::busy, "",
+                      "busy: this node has just started and does not know its callers yet"};
+    out.emplace_back(SendReply{request.id, forward::exec_refusal(error)});
+    return;
+  }
   if (!may_execute(request.from)) {
     ++totals_.peer_refused_forbidden;
     const Error error{ErrorCode::forbidden, "",
