@@ -59,7 +59,14 @@ void Transfer::on_reply(Instant now, PeerCallId id, const work::CallResult& resu
   const Result<wire::BlobReply> reply = wire::decode_blob_reply(result->bytes, call.request);
   if (!reply) return refuse("gave no answer of the protocol: " + reply.error().message());
   if (reply->status == wire::BlobStatus::not_found) return refuse("does not have it");
-  if (reply->status == wire::BlobStatus::error) return refuse("said: " + echo(reply->error));
+  if (reply->status == wire::BlobStatus::error) {
+    std::string said = "said: " + echo(reply->error);
+    if (call.piece || ++peer.refusals >= shared_.options.refusals_max)
+      return refuse(std::move(said));
+    peer.why = std::move(said);
+    peer.standing = Standing::unasked;
+    return pause(now, peer);
+  }
   take_reply(now, call, *reply, out);
 }
 

@@ -56,6 +56,7 @@ class Transfer {
     std::uint64_t size_bytes = 0;  ///< as it told
     std::size_t in_flight = 0;
     std::size_t failures = 0;  ///< in a row
+    std::size_t refusals = 0;  ///< of the question for the size
     Instant paused_until{};
     Duration pause{};
     std::string why;  ///< its last failure

@@ -37,11 +37,6 @@ bool Node::may_execute(const EndpointId& endpoint) const {
   return false;
 }
 
-bool Node::is_newcomer(Instant now) const {
-  return options_.execute == ExecuteRule::mesh && presence_ != nullptr &&
-         now - started_ < options_.ttl;
-}
-
 std::optional<Error> Node::why_busy(std::uint64_t bytes) const {
   if (is_draining_) {
     return Error{ErrorCode::busy, "", "busy: this node is draining and takes no new work"};
@@ -70,10 +65,10 @@ Node::PeerWait& Node::admit_peer(Instant now, const work::PeerRequest& request) 
 
 void Node::serve_exec(Instant now, work::PeerRequest request, Outbox& out) {
   ++totals_.peer_requests_exec;
-  if (is_newcomer(now) && !may_execute(request.from)) {
+  if (options_.execute == ExecuteRule::mesh && !is_member(request.from)) {
+    // Not a refusal: the caller's record may be on its way, to a node that has just started.
     ++totals_.peer_refused_busy;
-    const Error error{ErrorCode::busy, "",
-                      "busy: this node has just started and does not know its callers yet"};
+    const Error error{ErrorCode::busy, "", "busy: no record of the caller is known here yet"};
     out.emplace_back(SendReply{request.id, forward::exec_refusal(error)});
     return;
   }

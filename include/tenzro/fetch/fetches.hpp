@@ -63,6 +63,9 @@ struct Options {
   Duration call_timeout = std::chrono::seconds(8);
   Duration stall_timeout = std::chrono::seconds(25);
   std::size_t failures_max = 3;
+  /// A source that refuses to tell the size is asked so often, over some three seconds. Why: it may
+  /// not have this node's record yet.
+  std::size_t refusals_max = 6;
   /// The pause after a failure or `busy`; doubles up to `pause_max`.
   Duration pause_min = std::chrono::milliseconds(100);
   Duration pause_max = std::chrono::seconds(2);

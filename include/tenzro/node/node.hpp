@@ -340,8 +340,6 @@ class Node {
   // serving.cpp: requests of peers
   void serve_exec(Instant now, work::PeerRequest request, Outbox& out);
   void serve_frame(Instant now, work::PeerRequest request, Outbox& out);
-  /// It may not have heard yet of those who may call it: they are asked to come back.
-  [[nodiscard]] bool is_newcomer(Instant now) const;
   [[nodiscard]] std::optional<Error> why_busy(std::uint64_t bytes) const;
   PeerWait& admit_peer(Instant now, const work::PeerRequest& request);
   void on_peer_job(Instant now, PeerRequestId request, JobId id, const work::JobResult& result,
