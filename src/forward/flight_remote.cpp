@@ -128,6 +128,7 @@ void Flight::note_setback(const Verdict& verdict, const Setback& setback) {
 }
 
 bool Flight::has_standby(Instant now, Part part) const {
+  if (part.holders.size() < 2) return false;
   return part.replans < mesh_.limits.replans_max || next_holder(now, part) != nullptr;
 }
 
@@ -138,8 +139,10 @@ void Flight::hedge(Instant now, const std::vector<PartIndex>& late, Outbox& out)
     Part& part = parts_[i];
     if (part.is_over() || part.live != 1) continue;
     const std::size_t next = part.next;
+    const bool met_busy = part.met_busy;
     const planner::Holder* holder = next_holder(now, part);
     part.next = next;  // taken only if the budget allows
+    part.met_busy = met_busy;
     if (holder == nullptr || holder->provider == mesh_.self) continue;
     if (mesh_.standings.is_quarantined(now, holder->provider)) continue;
     seconds[{holder->provider, reads_hidden(part.expert)}].push_back(i);

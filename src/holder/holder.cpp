@@ -23,7 +23,7 @@ void Holder::on_index(const std::vector<work::HoldingRow>& rows, Outbox& out) {
 
 Status Holder::acquire(LeaseId lease, const LayerKey& layer,
                        const std::vector<ExpertIndex>& experts, Outbox& out) {
-  if (leases_.size() >= options_.leases_max) {
+  if (leases_.size() >= options_.leases_max && !leases_.contains(lease)) {
     return fail(ErrorCode::busy, "", "too many requests in flight");
   }
   std::vector<ExpertKey>& held = leases_[lease];
@@ -39,8 +39,12 @@ Status Holder::acquire(LeaseId lease, const LayerKey& layer,
       continue;
     }
     Entry& entry = it->second;
-    if (!entry.leases.emplace(lease, false).second) continue;
-    held.push_back(key);
+    const auto [mine, is_new] = entry.leases.emplace(lease, false);
+    if (is_new) {
+      held.push_back(key);
+    } else {
+      mine->second = false;  // asked again: told again
+    }
     if (entry.resident != nullptr) {
       offer(key, entry, out);
     } else if (!entry.is_reading &&

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "tenzro/base/bytes.hpp"
+#include "tenzro/crypto/address.hpp"
 #include "tenzro/node/node.hpp"
 #include "tenzro/wire/uri.hpp"
 
@@ -14,10 +15,9 @@ constexpr std::size_t kHoldingsScannedMax = 200'000;
 }  // namespace
 
 std::vector<std::string> Node::addresses_of(const EndpointId& endpoint) const {
-  for (const auto& [address, provider] : view_.providers()) {
-    if (provider.endpoint_key == endpoint) return provider.addresses;
-  }
-  return {};
+  const auto provider = view_.providers().find(crypto::address_of(endpoint));
+  if (provider == view_.providers().end()) return {};
+  return provider->second.addresses;
 }
 
 /// The URI's hint first, then who declares the expert with these bytes, then who declares them

@@ -20,11 +20,10 @@ void Node::on_peer_request(Instant now, work::PeerRequest request, Outbox& out) 
       }
       break;
     case wire::Protocol::blob:
-      serving_.on_request(now, request,
-                          options_.execute == ExecuteRule::open || is_member(request.from)
-                              ? fetch::Admission::admitted
-                              : fetch::Admission::refused,
-                          serving_out_);
+      serving_.on_request(
+          now, request,
+          may_fetch(request.from) ? fetch::Admission::admitted : fetch::Admission::refused,
+          serving_out_);
       break;
   }
   settle(now, out);

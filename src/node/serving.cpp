@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "tenzro/base/bytes.hpp"
+#include "tenzro/crypto/address.hpp"
 #include "tenzro/node/node.hpp"
 
 namespace tenzro::node {
@@ -17,13 +18,11 @@ std::uint64_t working_bytes(const work::DecodedExec& decoded) {
 }  // namespace
 
 bool Node::is_member(const EndpointId& endpoint) const {
-  const std::string hex = to_hex(endpoint);
-  const auto& providers = view_.providers();
-  return std::any_of(providers.begin(), providers.end(),
-                     [&hex](const auto& entry) { return entry.second.endpoint_id == hex; });
+  return view_.providers().contains(crypto::address_of(endpoint));
 }
 
 bool Node::may_execute(const EndpointId& endpoint) const {
+  if (options_.deny.contains(endpoint)) return false;
   switch (options_.execute) {
     case ExecuteRule::open:
       return true;
@@ -35,6 +34,11 @@ bool Node::may_execute(const EndpointId& endpoint) const {
       break;
   }
   return false;
+}
+
+bool Node::may_fetch(const EndpointId& endpoint) const {
+  if (options_.deny.contains(endpoint)) return false;
+  return options_.execute == ExecuteRule::open || is_member(endpoint);
 }
 
 std::optional<Error> Node::why_busy(std::uint64_t bytes) const {
@@ -65,7 +69,8 @@ Node::PeerWait& Node::admit_peer(Instant now, const work::PeerRequest& request) 
 
 void Node::serve_exec(Instant now, work::PeerRequest request, Outbox& out) {
   ++totals_.peer_requests_exec;
-  if (options_.execute == ExecuteRule::mesh && !is_member(request.from)) {
+  if (options_.execute == ExecuteRule::mesh && !options_.deny.contains(request.from) &&
+      !is_member(request.from)) {
     // Not a refusal: the caller's record may be on its way, to a node that has just started.
     ++totals_.peer_refused_busy;
     const Error error{ErrorCode::busy, "", "busy: no record of the caller is known here yet"};

@@ -33,6 +33,11 @@ struct Oracle {
            options.standings->is_busy(options.now, c.provider->address);
   }
 
+  [[nodiscard]] bool is_stalled(const Candidate& c) const {
+    return !is_self(c) && options.standings != nullptr &&
+           options.standings->is_stalled(options.now, c.provider->address);
+  }
+
   [[nodiscard]] std::uint64_t load(const Candidate& c) const {
     if (is_self(c) || options.standings == nullptr) return 1;
     return options.standings->load(options.now, c.provider->address, rows);
@@ -47,6 +52,7 @@ struct Oracle {
     return {[this](const Candidate& c) { return options.prefers_self && is_self(c); },
             [this](const Candidate& c) { return !is_doubtful(c); },
             [this](const Candidate& c) { return !is_busy(c); },
+            [this](const Candidate& c) { return !is_stalled(c); },
             [](const Candidate& c) { return c.holding->is_warm; },
             [this](const Candidate& c) { return !is_hot || c.provider->has_gpu; }};
   }
@@ -116,6 +122,7 @@ Candidate choose_primary(Candidates from, const Oracle& oracle) {
 
 Candidate choose_standby(Candidates from, const Candidate& primary, const Oracle& oracle) {
   from = keep_if_any(from, [&](const Candidate& c) { return !oracle.is_doubtful(c); });
+  from = keep_if_any(from, [&](const Candidate& c) { return !oracle.is_stalled(c); });
   const Candidates same =
       keep(from, [&](const Candidate& c) { return has_same_bytes(c, primary); });
   from = !same.empty()

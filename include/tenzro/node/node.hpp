@@ -340,6 +340,8 @@ class Node {
   // serving.cpp: requests of peers
   void serve_exec(Instant now, work::PeerRequest request, Outbox& out);
   void serve_frame(Instant now, work::PeerRequest request, Outbox& out);
+  /// Blobs go to members, and under `open` to anyone who is not denied.
+  [[nodiscard]] bool may_fetch(const EndpointId& endpoint) const;
   [[nodiscard]] std::optional<Error> why_busy(std::uint64_t bytes) const;
   PeerWait& admit_peer(Instant now, const work::PeerRequest& request);
   void on_peer_job(Instant now, PeerRequestId request, JobId id, const work::JobResult& result,

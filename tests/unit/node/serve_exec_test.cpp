@@ -55,9 +55,18 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{WeightType::q8_0, receipts::CarrierKind::q8_0, compute::Profile::exact},
                       Case{WeightType::q8_0, receipts::CarrierKind::q8_0, compute::Profile::fast}));
 
-TEST(ServeExec, StrangerIsRefusedUnderMeshAndAllowlistAndToken) {
-  for (const auto rule :
-       {node::ExecuteRule::mesh, node::ExecuteRule::allowlist, node::ExecuteRule::token}) {
+TEST(ServeExec, StrangerIsAskedToComeBackUnderMesh) {
+  PeerWorld peers(node::ExecuteRule::mesh);
+  const std::size_t jobs = peers.world.jobs_run();
+  const Error error = peers.refusal(peers.ask(Protocol::exec, peers.request()));
+  EXPECT_EQ(error.code, ErrorCode::busy);
+  EXPECT_EQ(error.message(), "busy: no record of the caller is known here yet");
+  EXPECT_EQ(peers.world.jobs_run(), jobs) << "not even decoded";
+  EXPECT_EQ(peers.totals().peer_refused_busy, 1U);
+}
+
+TEST(ServeExec, StrangerIsRefusedUnderAllowlistAndToken) {
+  for (const auto rule : {node::ExecuteRule::allowlist, node::ExecuteRule::token}) {
     PeerWorld peers(rule);
     const std::size_t jobs = peers.world.jobs_run();
     const Error error = peers.refusal(peers.ask(Protocol::exec, peers.request()));

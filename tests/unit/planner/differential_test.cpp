@@ -38,8 +38,8 @@ shards::Holding random_holding(Prng& prng) {
 
 void random_history(ledger::Standings& standings, std::uint64_t number, Instant now, Prng& prng) {
   for (std::uint64_t i = prng.below(5); i > 0; --i) {
-    const ledger::OpenCall open = standings.on_begun(now, address(number), 1);
-    switch (prng.below(6)) {
+    ledger::OpenCall open = standings.on_begun(now, address(number), 1);
+    switch (prng.below(8)) {
       case 0:
         standings.on_failed(now, open, ledger::Failure::lied);
         break;
@@ -48,6 +48,10 @@ void random_history(ledger::Standings& standings, std::uint64_t number, Instant 
         break;
       case 2:
         break;  // still in flight
+      case 3:
+        standings.on_late(open);
+        standings.on_abandoned(now, open);  // stalled
+        break;
       default:
         standings.on_answered(now, open, now + Duration{static_cast<int>(100 * prng.below(3))});
     }
