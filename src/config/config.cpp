@@ -82,6 +82,8 @@ void read_holder(TomlReader& reader, HolderSection& holder) {
   if (budget != kAbsent) holder.memory_budget = budget;
   reader.text("disk_dir", holder.disk_dir);
   reader.size("disk_budget", holder.disk_budget, nullptr);
+  reader.size("receive_rate", holder.receive_rate, nullptr);
+  reader.size("send_rate", holder.send_rate, nullptr);
   reader.integer("queue_max", holder.queue_max, {1, 65'536});
   reader.integer64("price_per_input_token", holder.price_per_input_token, {0, kPriceMax});
   reader.integer64("minimum_price", holder.minimum_price, {0, kPriceMax});

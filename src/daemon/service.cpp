@@ -123,6 +123,8 @@ node::Options node_options(const config::Config& config) {
   options.min_kept_mass = config.forward.min_kept_mass;
   options.requests_max = config.holder.queue_max;
   options.execute = execute_rule(config.holder.execute);
+  options.fetch.receive_bytes_per_s = config.holder.receive_rate;
+  options.serving.send_bytes_per_s = config.holder.send_rate;
   for (const std::string& id : config.gossip.allow) {
     if (const auto endpoint = hash_from_hex(id)) options.execute_allow.insert(*endpoint);
   }

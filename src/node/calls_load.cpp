@@ -119,6 +119,8 @@ void Node::update_roles() {
     self.roles.insert(shards::Role::expert_holder);
   if (counters.gate_bytes > 0) self.roles.insert(shards::Role::router);
   self.roles.insert(options_.roles.begin(), options_.roles.end());
+  if (const auto known = view_.providers().find(self.address); known != view_.providers().end())
+    self.committed_tps = known->second.committed_tps;
   view_.set_provider(self);
   if (!facts_due_) facts_due_ = facts_made_;  // as soon as may be
 }

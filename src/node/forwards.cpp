@@ -25,6 +25,7 @@ forward::Carrier to_carrier(rpc::CarrierChoice choice) {
 }  // namespace
 
 void Node::start_forward(Instant now, RequestId request, rpc::ForwardCall call, Outbox& out) {
+  view_.set_rate(about_.provider, meter_.rate(now));
   rpc::RouteCall& route = call.route;
   const auto gate = gate_for(route);
   if (!gate) return reply(request, fail(gate.error()), out);

@@ -61,8 +61,10 @@ struct GossipSection {
 struct HolderSection {
   /// Absent: "auto", 60 % of what is available.
   std::optional<std::uint64_t> memory_budget;
-  std::string disk_dir;           ///< empty: <data_dir>/blobs
-  std::uint64_t disk_budget = 0;  ///< 0: no limit
+  std::string disk_dir;            ///< empty: <data_dir>/blobs
+  std::uint64_t disk_budget = 0;   ///< 0: no limit
+  std::uint64_t receive_rate = 0;  ///< bytes of blobs a second from other nodes; 0: no limit
+  std::uint64_t send_rate = 0;     ///< bytes of blobs a second to other nodes; 0: no limit
   std::uint32_t queue_max = 256;
   std::uint64_t price_per_input_token = 10;
   std::uint64_t minimum_price = 100;

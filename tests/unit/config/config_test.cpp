@@ -60,6 +60,8 @@ TEST(Config, ShippedFileListsEveryKeyWithItsDefault) {
                           "memory_budget",
                           "disk_dir",
                           "disk_budget",
+                          "receive_rate",
+                          "send_rate",
                           "queue_max",
                           "price_per_input_token",
                           "minimum_price",
