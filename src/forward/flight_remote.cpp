@@ -52,7 +52,7 @@ void Flight::call(Instant now, const ProviderAddress& provider,
     attempts_.begin(now, holder, std::move(call),
                     {.parts = std::move(carried),
                      .deadline = request_.deadline,
-                     .patience_factor = std::int64_t{1} << (2 * rounds)},
+                     .patience_factor = std::int64_t{1} << rounds},
                     out);
   }
 }

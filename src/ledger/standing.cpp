@@ -169,7 +169,8 @@ Duration Standings::hedge_delay(const ProviderAddress& provider, std::uint32_t r
 
 Duration Standings::patience(const ProviderAddress& provider, std::uint32_t rows) const {
   const Standing* standing = find(provider);
-  if (standing == nullptr || !standing->service.is_measured()) return options_.patience_untried;
+  if (standing == nullptr || !standing->service.is_measured())
+    return options_.patience_untried + options_.patience_untried_row * std::int64_t{rows};
   return std::max(hedge_delay(provider, rows) * options_.patience, options_.patience_min);
 }
 
@@ -191,6 +192,10 @@ bool Standings::is_busy(Instant now, const ProviderAddress& provider) const {
 bool Standings::is_stalled(Instant now, const ProviderAddress& provider) const {
   const Standing* standing = find(provider);
   return standing != nullptr && standing->stalled_until && now < *standing->stalled_until;
+}
+
+Duration Standings::stall(Instant now, const ProviderAddress& provider) const {
+  return is_stalled(now, provider) ? find(provider)->stall : Duration{0};
 }
 
 std::uint64_t Standings::load(Instant now, const ProviderAddress& provider,

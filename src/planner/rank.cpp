@@ -13,7 +13,7 @@ struct Entry {
   bool is_self = false;
   bool is_doubtful = false;  ///< suspect or quarantined
   bool is_busy = false;
-  bool is_stalled = false;
+  Duration stall{0};       ///< who has stalled more often in a row comes later
   bool lacks_gpu = false;  ///< where one is wanted
   std::uint64_t load = 1;
   std::uint64_t lot = 0;
@@ -22,7 +22,7 @@ struct Entry {
 
   /// Smaller is better; equal ones are drawn from.
   [[nodiscard]] auto tier() const {
-    return std::tuple(!is_self, is_doubtful, is_busy, is_stalled, is_cold(), lacks_gpu);
+    return std::tuple(!is_self, is_doubtful, is_busy, stall, is_cold(), lacks_gpu);
   }
 };
 
@@ -48,7 +48,7 @@ Entry judge(const shards::Candidate& candidate, bool is_self, bool is_hot, std::
   if (const ledger::Standings* standings = options.standings; standings != nullptr) {
     entry.is_doubtful = entry.is_doubtful || standings->is_quarantined(options.now, address);
     entry.is_busy = standings->is_busy(options.now, address);
-    entry.is_stalled = standings->is_stalled(options.now, address);
+    entry.stall = standings->stall(options.now, address);
     entry.load = standings->load(options.now, address, rows);
   }
   return entry;
@@ -113,7 +113,7 @@ std::vector<Holder> rank(const std::vector<shards::Candidate>& candidates, View:
   const shards::Holding& primary = *entries.front().candidate->holding;
   std::sort(entries.begin() + 1, entries.end(), [&](const Entry& a, const Entry& b) {
     const auto key = [&](const Entry& e) {
-      return std::tuple(e.is_doubtful, e.is_stalled, strangeness(*e.candidate->holding, primary),
+      return std::tuple(e.is_doubtful, e.stall, strangeness(*e.candidate->holding, primary),
                         e.tier(), e.load, e.lot, e.candidate->provider->address);
     };
     return key(a) < key(b);

@@ -33,9 +33,9 @@ struct Oracle {
            options.standings->is_busy(options.now, c.provider->address);
   }
 
-  [[nodiscard]] bool is_stalled(const Candidate& c) const {
-    return !is_self(c) && options.standings != nullptr &&
-           options.standings->is_stalled(options.now, c.provider->address);
+  [[nodiscard]] Duration stall(const Candidate& c) const {
+    if (is_self(c) || options.standings == nullptr) return Duration{0};
+    return options.standings->stall(options.now, c.provider->address);
   }
 
   [[nodiscard]] std::uint64_t load(const Candidate& c) const {
@@ -52,7 +52,11 @@ struct Oracle {
     return {[this](const Candidate& c) { return options.prefers_self && is_self(c); },
             [this](const Candidate& c) { return !is_doubtful(c); },
             [this](const Candidate& c) { return !is_busy(c); },
-            [this](const Candidate& c) { return !is_stalled(c); },
+            [this](const Candidate& c) { return stall(c) <= std::chrono::seconds(0); },
+            [this](const Candidate& c) { return stall(c) <= std::chrono::milliseconds(500); },
+            [this](const Candidate& c) { return stall(c) <= std::chrono::seconds(1); },
+            [this](const Candidate& c) { return stall(c) <= std::chrono::seconds(2); },
+            [this](const Candidate& c) { return stall(c) <= std::chrono::seconds(4); },
             [](const Candidate& c) { return c.holding->is_warm; },
             [this](const Candidate& c) { return !is_hot || c.provider->has_gpu; }};
   }
@@ -122,7 +126,10 @@ Candidate choose_primary(Candidates from, const Oracle& oracle) {
 
 Candidate choose_standby(Candidates from, const Candidate& primary, const Oracle& oracle) {
   from = keep_if_any(from, [&](const Candidate& c) { return !oracle.is_doubtful(c); });
-  from = keep_if_any(from, [&](const Candidate& c) { return !oracle.is_stalled(c); });
+  for (const int ms : {0, 500, 1000, 2000, 4000}) {
+    from = keep_if_any(
+        from, [&](const Candidate& c) { return oracle.stall(c) <= std::chrono::milliseconds(ms); });
+  }
   const Candidates same =
       keep(from, [&](const Candidate& c) { return has_same_bytes(c, primary); });
   from = !same.empty()

@@ -61,8 +61,9 @@ struct Options {
   /// holder, which costs no budget: nothing runs twice.
   std::int64_t patience = 4;
   Duration patience_min = std::chrono::milliseconds(50);
-  /// Of a provider that was never measured: how long a first batch takes is anyone's guess.
-  Duration patience_untried = std::chrono::seconds(1);
+  /// Of a provider that was never measured, and more for each row: a guess.
+  Duration patience_untried = std::chrono::milliseconds(200);
+  Duration patience_untried_row = std::chrono::milliseconds(1);
   /// How long a busy holder is left alone where it does not say.
   Duration busy_default = std::chrono::milliseconds(100);
 };
@@ -120,6 +121,9 @@ class Standings {
   [[nodiscard]] bool is_quarantined(Instant now, const ProviderAddress& provider) const;
   [[nodiscard]] bool is_busy(Instant now, const ProviderAddress& provider) const;
   [[nodiscard]] bool is_stalled(Instant now, const ProviderAddress& provider) const;
+  /// How long its last stall counts, the longer the more often in a row; zero where it is not
+  /// stalled.
+  [[nodiscard]] Duration stall(Instant now, const ProviderAddress& provider) const;
   /// (calls in flight + 1) · expected time of that many rows: the lower, the better.
   [[nodiscard]] std::uint64_t load(Instant now, const ProviderAddress& provider,
                                    std::uint32_t rows) const;
