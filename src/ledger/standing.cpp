@@ -150,8 +150,7 @@ bool Standings::is_mesh_slow(Instant now) const {
     ++at_work;
     late += standing.late > 0 ? 1U : 0U;
   }
-  // Of one or two holders, all: a single one that is late may well be the only one that is.
-  if (at_work < options_.slow_holders_min) return at_work > 1 && late == at_work;
+  // Two that are late may well be the only two of many: others have no call just now.
   return late >= options_.slow_holders_min && late * 2 > at_work;
 }
 

@@ -17,8 +17,7 @@
 ///  reputation of everybody else. A bad receipt is never excused so.
 ///  - A second holder is asked for slow work only within a budget: one row in `hedge_one_in` of
 ///  what is sent, saved up to `hedge_rows_max`, one call ahead at most. Never while most of three
-///  or more holders at work are late, or both of two: then the mesh is slow, and more work makes it
-///  slower.
+///  or more holders at work are late: then the mesh is slow, and more work makes it slower.
 /// Bounds: `providers_max`; beyond it the one that was used longest ago and has no call is
 /// forgotten. Cost: O(log n) an event; O(n) a loss, a hedge, a forgotten one. Thread: the owner's
 /// only. Pure.
@@ -110,7 +109,7 @@ class Standings {
 
   /// True, and paid for, where a second holder may be asked for that many rows.
   [[nodiscard]] bool try_hedge(Instant now, std::uint32_t rows);
-  /// Most of three or more holders at work are late, or both of two.
+  /// Most of three or more holders at work are late.
   [[nodiscard]] bool is_mesh_slow(Instant now) const;
   [[nodiscard]] Duration hedge_delay(const ProviderAddress& provider, std::uint32_t rows) const;
   /// After that a call may be given up.
