@@ -175,7 +175,7 @@ std::vector<Verdict> Attempts::give_up(Instant now,
     const auto here = it++;
     Attempt& attempt = here->second;
     if (!attempt.give_up_at || now < *attempt.give_up_at) continue;
-    attempt.give_up_at.reset();
+    attempt.give_up_at = now + (now - attempt.open.sent);  // looked at again at twice its age
     if (is_mesh_slow) continue;
     if (!std::all_of(attempt.parts.begin(), attempt.parts.end(), is_replaceable)) continue;
     out.emplace_back(CancelCall{*attempt.peer_call});
