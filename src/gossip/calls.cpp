@@ -100,7 +100,8 @@ void Gossip::on_answer(Instant now, const Call& call, const EndpointId& from,
           from, std::vector<std::string>{options_.bootstrap[*call.bootstrap].address});
   }
   const std::size_t known_before = members_.peers().size();
-  take_items(now, message, from, out);
+  if (take_items(now, message, from, out).is_bad)
+    return on_failure(now, call, {ErrorCode::invalid_request, "", "an item is not valid"}, out);
   if (call.kind == CallKind::compare || call.kind == CallKind::dial)
     is_settled_ = members_.peers().size() == known_before;
   if (const auto link = links_.find(from); link != links_.end() && call.kind == CallKind::push) {
@@ -211,6 +212,10 @@ void Gossip::pull(Instant now, Outbox& out) {
     if (is_had || (!wanted.is_asked && wanted.attempts >= kPullAttemptsMax)) {
       it = wanted_.erase(it);
       continue;
+    }
+    if (!wanted.is_asked && wanted.due <= now && !wanted.is_announced_only) {
+      const auto address = address_with(prefix);
+      if (address) wanted.due = std::max(wanted.due, members_.record_opens(*address));
     }
     if (!wanted.is_asked && wanted.due <= now) {
       Ask& ask = asks[wanted.sources[wanted.attempts % wanted.sources.size()]];

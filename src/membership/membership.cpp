@@ -45,6 +45,7 @@ void Membership::bury(Instant now, std::map<ProviderAddress, Peer>::iterator pee
   if (gone.facts != nullptr) out.emplace_back(PeerGone{address, said_goodbye});
   if (gone.health == Health::suspect) --suspects_;
   deadlines_.erase({gone.deadline, address});
+  pending_.erase({gone.beat.record_digest, address});
   peers_.erase(peer);
 }
 

@@ -18,7 +18,10 @@
 ///  - A suspect is called, by this node and through `probes` others; an answer carries its own
 ///    fresh signed beat, so nobody can vouch for the dead.
 ///  - A bootstrap entry whose key is not the one at that address is given up, with a notice.
-///  - Bad bytes: the request is refused and counted. Denied endpoints are refused.
+///  - Bad bytes, a bad signature too: the request is refused from there on and counted. Of a
+///  message
+///    `signatures_max` signatures are checked. A record is read only where a beat names its digest.
+///    Denied endpoints are refused.
 ///  - Another version or unknown features are answered with a sentence; both ends say so once.
 /// Bounds: see Options and wire/gossip_message.hpp; of what does not fit the rest is left to the
 /// next comparison. Cost: O(log n) an item, O(n) a comparison. Thread: the owner's only. Pure.
@@ -66,6 +69,7 @@ struct Options {
   std::size_t relayed_probes_max = 64;
   std::size_t wanted_max = 20'000;
   std::size_t calls_max = 512;
+  std::size_t signatures_max = 512;  ///< of beats and records, of one message
   std::size_t reply_bytes_max = 512U << 10U;
 };
 
@@ -195,13 +199,18 @@ class Gossip {
   struct Intake {
     std::size_t news = 0;
     std::size_t repeats = 0;
+    std::size_t checked = 0;  ///< signatures
+    bool is_bad = false;      ///< what follows was not looked at
   };
 
   Intake take_items(Instant now, const wire::GossipMessage& message, const EndpointId& from,
                     Outbox& out);
   void take_beat(Instant now, const wire::Bytes& sealed, const EndpointId& from, Intake& intake,
                  Outbox& out);
-  void take_record(Instant now, const wire::Bytes& sealed, const EndpointId& from, Outbox& out);
+  void take_record(Instant now, const wire::Bytes& sealed, const EndpointId& from, Intake& intake,
+                   Outbox& out);
+  [[nodiscard]] bool check(std::string_view tag, const EndpointId& key, const wire::Sealed& sealed,
+                           Intake& intake);
   void want(Instant now, const wire::AddressPrefix& prefix, std::uint64_t version,
             const EndpointId& from, bool announced_only);
   void take_membership(Instant now, membership::Outbox& actions, Outbox& out);

@@ -7,6 +7,8 @@
 ///    (incarnation, then sequence) counts; an equal or older one is a replay and changes nothing.
 ///  - A record counts where the newest beat names its digest, so an old record cannot come back. A
 ///    provider shows once its first record is here.
+///    Of one provider a record a second is taken, and a few more at once. Why: whoever signs may
+///    make records faster than others can read them.
 ///  - A beat says that the provider lived when it was made, not when it arrived: its age is what
 ///    its wall clock lags behind the smallest lag seen of that life. Why: news that travelled long
 ///    must not prolong a life. Heard from the provider itself it is new whatever its clock says.
@@ -67,6 +69,7 @@ struct Peer {
   Instant heard;     ///< when its newest beat was made
   Instant deadline;  ///< when silence next matters
   SharedBytes pending_beat;
+  Instant records_paid;  ///< see Membership::admit_record
   /// This node's wall clock minus the peer's, at least; includes the way.
   std::int64_t lag_ms = 0;
 
@@ -154,6 +157,11 @@ class Membership {
   /// Whether this record is the one that the provider's newest beat names.
   [[nodiscard]] bool wants_record(const ProviderAddress& address,
                                   const wire::RecordDigest& digest) const;
+  /// Whether a record of that digest is worth decoding: some provider's newest beat names it, and
+  /// that provider did not use up its records. A true answer counts as one of them.
+  [[nodiscard]] bool admit_record(Instant now, const wire::RecordDigest& digest);
+  /// When the next record of that provider is admitted; in the past: at once.
+  [[nodiscard]] Instant record_opens(const ProviderAddress& address) const;
   /// A wanted record with a good signature. False where the beat contradicts it.
   bool on_record(Instant now, wire::ProviderRecord record, wire::Bytes sealed,
                  const wire::RecordDigest& digest, Outbox& out);
@@ -189,6 +197,8 @@ class Membership {
              Outbox& out);
   void bury(Instant now, std::map<ProviderAddress, Peer>::iterator peer, SharedBytes goodbye,
             Outbox& out);
+  void set_pending(const ProviderAddress& address, Peer& peer, const wire::RecordDigest& digest,
+                   SharedBytes beat);
   void set_deadline(const ProviderAddress& address, Peer& peer, Instant deadline);
   void on_silence(Instant now, const ProviderAddress& address, Outbox& out);
   [[nodiscard]] Duration ttl_of(const Peer& peer) const;
@@ -199,6 +209,8 @@ class Membership {
   std::map<ProviderAddress, Peer> peers_;
   std::map<ProviderAddress, Tombstone> tombstones_;
   std::set<std::pair<Instant, ProviderAddress>> deadlines_;
+  /// What the newest beats name and this node lacks.
+  std::set<std::pair<wire::RecordDigest, ProviderAddress>> pending_;
   std::set<ProviderAddress> noticed_;  ///< whose clock an operator was told about
   std::size_t suspects_ = 0;
   Instant self_suspect_until_;
