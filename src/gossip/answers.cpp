@@ -176,6 +176,7 @@ bool Gossip::relay_probe(Instant now, const work::PeerRequest& request,
 
 void Gossip::on_request(Instant now, const work::PeerRequest& request, Outbox& out) {
   ++totals_.requests;
+  note_time(now);
   auto message = members_.is_admitted(request.from)
                      ? wire::decode_gossip(as_u8(request.bytes.bytes()))
                      : fail(ErrorCode::forbidden, "", "");

@@ -63,6 +63,7 @@ bool Gossip::on_reply(Instant now, PeerCallId id, const work::CallResult& result
   const auto entry = calls_.extract(id);
   if (!entry) return false;
   const Call& call = entry.mapped();
+  note_time(now);
   if (!result) {
     on_failure(now, call, result.error(), out);
     return true;

@@ -49,11 +49,14 @@ void Membership::bury(Instant now, std::map<ProviderAddress, Peer>::iterator pee
   peers_.erase(peer);
 }
 
-void Membership::on_pause(Duration gap) {
+void Membership::on_pause(Instant now, Duration gap) {
   deadlines_.clear();
   for (auto& [address, peer] : peers_) {
-    peer.heard = peer.heard + gap;
-    peer.deadline = peer.deadline + gap;
+    // Never ahead of now: what was heard since the pause is as old as it is.
+    peer.heard = std::max(peer.heard, std::min(now, peer.heard + gap));
+    const Duration silence = peer.health == Health::alive ? ttl_of(peer) - options_.heartbeat / 2
+                                                          : ttl_of(peer) + options_.heartbeat;
+    peer.deadline = std::max(now, peer.heard + silence);
     deadlines_.emplace(peer.deadline, address);
   }
 }

@@ -188,6 +188,8 @@ class Gossip {
     std::uint64_t version = 0;
   };
 
+  void note_time(Instant now);
+
   // own.cpp
   void announce(Instant now, bool as_record, Outbox& out);
   void make_beat(Instant now, bool is_leaving);
@@ -296,7 +298,7 @@ class Gossip {
   Instant heartbeat_at_;
   Instant compare_at_;
   Instant maintain_at_;
-  Instant last_tick_;
+  Instant last_event_;
   std::uint64_t comparisons_ = 0;
   std::size_t relayed_probes_ = 0;
   bool is_settled_ = false;  ///< the last comparison brought no new provider

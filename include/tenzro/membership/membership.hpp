@@ -165,8 +165,8 @@ class Membership {
   /// A wanted record with a good signature. False where the beat contradicts it.
   bool on_record(Instant now, wire::ProviderRecord record, wire::Bytes sealed,
                  const wire::RecordDigest& digest, Outbox& out);
-  /// This process did not run for that long.
-  void on_pause(Duration gap);
+  /// This process did not run for that long, until `now`.
+  void on_pause(Instant now, Duration gap);
   void on_tick(Instant now, Outbox& out);
   [[nodiscard]] std::optional<Instant> next_deadline() const;
 

@@ -259,11 +259,27 @@ TEST(Membership, WhenMostFallSilentTogetherTheNodeSuspectsItselfAndWaits) {
 TEST(Membership, AfterAPauseOfThisProcessSilencesStartAnew) {
   Mesh mesh;
   mesh.hear(1, 1, 0, 0);
-  mesh.members.on_pause(seconds(100));
+  mesh.members.on_pause(Mesh::at(101), seconds(100));
   mesh.tick(101);
   EXPECT_FALSE(mesh.is_suspect(1));
   mesh.tick(126);
   EXPECT_TRUE(mesh.is_suspect(1));
+}
+
+TEST(Membership, BeatHeardBeforeThePauseIsSeenDoesNotLiveLongerForIt) {
+  Mesh mesh;
+  mesh.hear(1, 1, 0, 0);
+  mesh.hear(2, 1, 0, 0);
+  mesh.tick(26);
+  ASSERT_TRUE(mesh.is_suspect(1));
+  mesh.hear(2, 2, 100, 100, Heard::directly);
+  mesh.members.on_pause(Mesh::at(100), seconds(74));
+  EXPECT_EQ(mesh.find(2)->heard, Mesh::at(100));
+  EXPECT_EQ(mesh.find(1)->heard, Mesh::at(74));
+  EXPECT_EQ(mesh.find(1)->deadline, Mesh::at(114));
+  for (int second = 101; second <= 150; ++second) mesh.tick(second);
+  EXPECT_EQ(mesh.find(1), nullptr);
+  EXPECT_EQ(mesh.find(2), nullptr) << "ttl and two heartbeats after its last beat";
 }
 
 TEST(Membership, LoadChangesAreToldRepeatedOnesAreNot) {
