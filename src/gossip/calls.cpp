@@ -92,7 +92,7 @@ void Gossip::on_answer(Instant now, const Call& call, const EndpointId& from,
   if (!members_.is_admitted(from)) return;
   if (call.bootstrap) {
     if (from == signing_.public_key()) {  // the list names this node too
-      refused_bootstrap_.insert(*call.bootstrap);
+      refused_bootstrap_.insert_or_assign(*call.bootstrap, std::nullopt);
       return;
     }
     pinned_.insert_or_assign(*call.bootstrap, from);
@@ -151,11 +151,8 @@ void Gossip::on_answer(Instant now, const Call& call, const EndpointId& from,
 
 void Gossip::on_failure(Instant now, const Call& call, const Error& error, Outbox& out) {
   ++totals_.calls_failed;
-  if (call.bootstrap && error.code == ErrorCode::forbidden &&
-      refused_bootstrap_.insert(*call.bootstrap).second) {
-    out.emplace_back(membership::Notice{"bootstrap " + options_.bootstrap[*call.bootstrap].address +
-                                        " is not joined: " + error.message()});
-  }
+  if (call.bootstrap && error.code == ErrorCode::forbidden)
+    on_refused_bootstrap(now, *call.bootstrap, error, out);
   if (const auto link = call.peer ? links_.find(*call.peer) : links_.end();
       link != links_.end() && call.kind == CallKind::push) {
     link->second.is_calling = false;
@@ -182,6 +179,20 @@ void Gossip::on_failure(Instant now, const Call& call, const Error& error, Outbo
     --relayed_probes_;
     reply(*call.relayed_for, {}, out);
   }
+}
+
+void Gossip::on_refused_bootstrap(Instant now, std::size_t entry, const Error& error, Outbox& out) {
+  const Bootstrap& bootstrap = options_.bootstrap[entry];
+  // The same code is a peer that refused, which may pass: it did not know this node, or was busy.
+  const bool is_wrong_key = error.message().find("another key") != std::string::npos;
+  const bool is_final = is_wrong_key && bootstrap.id;
+  const bool is_first = !refused_bootstrap_.contains(entry);
+  if (is_wrong_key) pinned_.erase(entry);
+  refused_bootstrap_.insert_or_assign(
+      entry, is_final ? std::nullopt : std::optional(now + options_.membership.heartbeat));
+  if (!is_first && !is_final) return;
+  out.emplace_back(membership::Notice{"bootstrap " + bootstrap.address + " is not joined" +
+                                      (is_final ? ": " : " for now: ") + error.message()});
 }
 
 void Gossip::notice_mismatch(const EndpointId& peer, std::string_view sentence, Outbox& out) {

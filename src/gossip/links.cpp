@@ -76,7 +76,9 @@ std::optional<ProviderAddress> Gossip::random_peer() {
 }
 
 void Gossip::dial_bootstrap(Instant now, std::size_t entry, Outbox& out) {
-  if (refused_bootstrap_.contains(entry)) return;
+  if (const auto refused = refused_bootstrap_.find(entry); refused != refused_bootstrap_.end()) {
+    if (!refused->second || now < *refused->second) return;
+  }
   const bool is_calling = std::any_of(calls_.begin(), calls_.end(), [&](const auto& call) {
     return call.second.bootstrap == entry;
   });

@@ -17,7 +17,8 @@
 ///    with somebody who is down or a bootstrap address: so partitions heal.
 ///  - A suspect is called, by this node and through `probes` others; an answer carries its own
 ///    fresh signed beat, so nobody can vouch for the dead.
-///  - A bootstrap entry whose key is not the one at that address is given up, with a notice.
+///  - A bootstrap entry whose key is not the one at that address is given up, with a notice. One
+///    that refuses is asked again a heartbeat later; one without a key joins whoever answers.
 ///  - Bad bytes, a bad signature too: the request is refused from there on and counted. Of a
 ///  message
 ///    `signatures_max` signatures are checked. A record is read only where a beat names its digest.
@@ -255,6 +256,7 @@ class Gossip {
   void reply(PeerRequestId request, const wire::GossipMessage& message, Outbox& out);
   /// Once a peer.
   void notice_mismatch(const EndpointId& peer, std::string_view sentence, Outbox& out);
+  void on_refused_bootstrap(Instant now, std::size_t entry, const Error& error, Outbox& out);
   void expire_calls(Instant now, Outbox& out);
   [[nodiscard]] wire::GossipMessage introduction() const;
   void pull(Instant now, Outbox& out);
@@ -287,7 +289,8 @@ class Gossip {
   std::map<EndpointId, Instant> backoff_;  ///< not dialled for a link before then
   std::map<EndpointId, std::vector<std::string>> contacts_;  ///< answered, record not here yet
   std::map<std::size_t, EndpointId> pinned_;  ///< bootstrap entry -> the key that answered there
-  std::set<std::size_t> refused_bootstrap_;
+  /// Bootstrap entry -> not dialled before; nothing: never again.
+  std::map<std::size_t, std::optional<Instant>> refused_bootstrap_;
   std::set<EndpointId> mismatched_;  ///< who speaks another version, said once
   std::set<ProviderAddress> pages_due_;
   std::map<PeerCallId, Call> calls_;  // in order of deadline too: one timeout for all

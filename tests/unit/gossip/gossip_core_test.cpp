@@ -166,6 +166,42 @@ TEST(GossipCore, BootstrapWithAnotherKeyIsNeverJoinedAndSaidOnce) {
   EXPECT_TRUE(node.core().membership().peers().empty());
 }
 
+TEST(GossipCore, BootstrapThatRefusesIsAskedAgainLaterAndSaidOnce) {
+  gossip::Options options;
+  options.bootstrap = {{Player(2).key.public_key(), "boot:9001"}};
+  LoneNode node(options);
+  node.run_for(milliseconds(500));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(node.calls.size(), 1U) << i;
+    node.answer(node.calls.back(), fail(ErrorCode::forbidden, "", "the peer refused the request"));
+    node.calls.clear();
+    node.run_for(seconds(8));
+    EXPECT_TRUE(node.calls.empty()) << "a heartbeat has not passed";
+    node.run_for(seconds(3));
+  }
+  ASSERT_EQ(node.notices.size(), 1U);
+  EXPECT_THAT(node.notices[0], HasSubstr("is not joined for now"));
+}
+
+TEST(GossipCore, BootstrapWithoutAKeyJoinsTheNextKeyThatAnswersThere) {
+  gossip::Options options;
+  options.bootstrap = {{std::nullopt, "boot:9001"}};
+  LoneNode node(options);
+  node.run_for(milliseconds(500));
+  ASSERT_EQ(node.calls.size(), 1U);
+  node.answer(node.calls.back(),
+              work::CallReply{Player(2).key.public_key(), wire::encode_gossip({})});
+  node.calls.clear();
+  node.run_for(seconds(2));
+  ASSERT_FALSE(node.calls.empty());
+  EXPECT_EQ(node.calls.front().target.id, Player(2).key.public_key());
+  node.answer(node.calls.front(), fail(ErrorCode::forbidden, "", "another key answered"));
+  node.calls.clear();
+  node.run_for(seconds(12));
+  ASSERT_FALSE(node.calls.empty());
+  EXPECT_FALSE(node.calls.front().target.id.has_value());
+}
+
 TEST(GossipCore, AnswerByAnotherKeyThanTheOneCalledIsNotUsed) {
   gossip::Options options;
   options.bootstrap = {{Player(2).key.public_key(), "boot:9001"}};
