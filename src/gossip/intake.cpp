@@ -61,7 +61,7 @@ void Gossip::take_beat(Instant now, const wire::Bytes& bytes, const EndpointId& 
   const ProviderAddress address = crypto::address_of(beat->public_key);
   const wire::AddressPrefix prefix = wire::prefix_of(address);
   const bool is_own = address == self_;
-  if (is_own ? beat->version <= version_ : !members_.is_news(address, beat->version)) {
+  if (is_own ? beat->version <= version_ : !members_.is_news(address, *beat)) {
     ++intake.repeats;
     ++totals_.beats_repeated;
     const membership::Peer* peer = members_.find(address);

@@ -46,10 +46,11 @@ Verdict Membership::refuse(Verdict verdict, const wire::Beat& beat, std::int64_t
   return verdict;
 }
 
-bool Membership::is_news(const ProviderAddress& address, wire::Version version) const {
-  if (const Peer* peer = find(address)) return version > peer->beat.version;
+bool Membership::is_news(const ProviderAddress& address, const wire::Beat& beat) const {
+  if (const Peer* peer = find(address)) return beat.version > peer->beat.version;
   const auto tombstone = tombstones_.find(address);
-  return tombstone == tombstones_.end() || version > tombstone->second.version;
+  if (tombstone == tombstones_.end()) return !beat.is_leaving;
+  return beat.version > tombstone->second.version;
 }
 
 bool Membership::is_admitted(const EndpointId& key) const {
@@ -75,7 +76,7 @@ Verdict Membership::on_beat(Instant now, const wire::Beat& beat, wire::Bytes sea
                               static_cast<std::int64_t>(std::min(beat.wall_ms, kWallMax));
   const auto skew_ms = std::chrono::duration_cast<std::chrono::milliseconds>(options_.skew_max);
   if (!is_admitted(beat.public_key)) return refuse(Verdict::denied, beat, lag_ms, out);
-  if (!is_news(address, beat.version)) return refuse(Verdict::known, beat, lag_ms, out);
+  if (!is_news(address, beat)) return refuse(Verdict::known, beat, lag_ms, out);
   if (lag_ms < -skew_ms.count()) return refuse(Verdict::from_future, beat, lag_ms, out);
   auto it = peers_.find(address);
   const auto tombstone = tombstones_.find(address);

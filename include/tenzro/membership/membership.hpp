@@ -16,6 +16,8 @@
 ///    this node's monotonic clock. A beat newer than the last makes alive again.
 ///  - Goodbye and down leave a tombstone with the version: only a newer beat of its own, made less
 ///    than a ttl ago, brings the provider back. Third parties have nothing else to revive it with.
+///    A goodbye of somebody who was never here is no news. Why: whoever makes keys at will would
+///    push out the tombstones that count.
 ///  - A beat from further ahead than `skew_max` is refused, and from further behind than that and
 ///    a ttl; both are counted, and said once a provider.
 ///  - Where more than half of the peers fell silent together, this node suspects itself: downs wait
@@ -146,8 +148,8 @@ class Membership {
   Membership(const Options& options, Instant now, std::uint64_t wall_ms)
       : options_(options), wall_origin_(now), wall_origin_ms_(wall_ms) {}
 
-  /// Whether a beat of that version would change anything: asked before its signature is checked.
-  [[nodiscard]] bool is_news(const ProviderAddress& address, wire::Version version) const;
+  /// Whether that beat would change anything: asked before its signature is checked.
+  [[nodiscard]] bool is_news(const ProviderAddress& address, const wire::Beat& beat) const;
   [[nodiscard]] bool is_admitted(const EndpointId& key) const;
 
   enum class Heard : std::uint8_t { directly, by_others };

@@ -221,12 +221,29 @@ TEST(Membership, BeyondPeersMaxNewPeersAreRefused) {
 TEST(Membership, TombstonesAreBounded) {
   Mesh mesh({.peers_max = 2});
   for (std::uint8_t n = 1; n < 6; ++n) {
+    mesh.hear(n, 1, n, n);
     wire::Beat goodbye = Mesh::beat(n, 3, n);
     goodbye.is_leaving = true;
     mesh.members.on_beat(Mesh::at(n), goodbye, {n}, Heard::by_others, mesh.out);
   }
   EXPECT_EQ(mesh.members.tombstones().size(), 2U);
   EXPECT_TRUE(mesh.members.tombstones().contains(crypto::address_of(key_of(5))));
+}
+
+TEST(Membership, GoodbyesOfStrangersLeaveNoTombstone) {
+  Mesh mesh({.peers_max = 2});
+  mesh.hear(1, 1, 0, 0);
+  wire::Beat goodbye = Mesh::beat(1, 3, 1);
+  goodbye.is_leaving = true;
+  mesh.members.on_beat(Mesh::at(1), goodbye, {1}, Heard::directly, mesh.out);
+  for (std::uint8_t n = 2; n < 9; ++n) {
+    wire::Beat stranger = Mesh::beat(n, 3, 2);
+    stranger.is_leaving = true;
+    EXPECT_EQ(mesh.members.on_beat(Mesh::at(2), stranger, {n}, Heard::directly, mesh.out),
+              Verdict::known);
+  }
+  EXPECT_EQ(mesh.members.tombstones().size(), 1U);
+  EXPECT_TRUE(mesh.members.tombstones().contains(crypto::address_of(key_of(1))));
 }
 
 TEST(Membership, DeniedAndNotAllowedAreRefused) {
