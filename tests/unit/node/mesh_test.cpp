@@ -42,8 +42,9 @@ struct Member {
 /// Delivers calls at once; time moves in steps.
 class Pair {
  public:
-  /// One node for each layer, which holds one expert of it.
-  explicit Pair(const std::vector<LayerIndex>& layers = {0, 1}) : is_dead_(layers.size()) {
+  /// One node for each layer, which holds one expert of it; the last one's is of model `last`.
+  explicit Pair(const std::vector<LayerIndex>& layers = {0, 1}, const ModelId& last = "m")
+      : is_dead_(layers.size()) {
     Options later;
     later.bootstrap = {"10.0.0.1:9001"};
     for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -53,7 +54,8 @@ class Pair {
     for (std::size_t i = 0; i < layers.size(); ++i) {
       Outbox out;
       Member& member = *members_[i];
-      work::HoldingRow row{.layer = {"m", layers[i]}, .expert = 7};
+      const ModelId model = i + 1 == layers.size() ? last : "m";
+      work::HoldingRow row{.layer = {model, layers[i]}, .expert = 7};
       row.hash.fill(static_cast<std::uint8_t>(i + 1));
       row.source_uri = "tenzro://blob/" + to_hex(row.hash);
       row.facts.up_type = tensor::WeightType::q8_0;
@@ -171,6 +173,20 @@ TEST(NodeInAMesh, ShardMapHasTheOthersBlobUriOnceItsPagesCame) {
   EXPECT_EQ(holding->blob, hash);
   EXPECT_EQ(holding->types->up, tensor::WeightType::q8_0);
   EXPECT_FALSE(holding->types->gate.has_value());
+}
+
+TEST(NodeInAMesh, NamesOfModelsThatNobodyHasDoNotKeepARealOneOut) {
+  Pair pair({0, 1, 2}, "other");
+  pair.run_for(seconds(5));
+  for (int i = 0; i < 300; ++i)
+    pair.ask<rpc::ShardMapAnswer>(0, rpc::ShardMapCall{.model = "junk-" + std::to_string(i)});
+  pair.ask<rpc::ShardMapAnswer>(0, rpc::ShardMapCall{.model = "other"});
+  pair.run_for(seconds(5));
+  const auto* holding = pair.node(0).view().holding(pair.address(2), {"other", 2, 7});
+  ASSERT_NE(holding, nullptr);
+  BlobHash hash;
+  hash.fill(3);
+  EXPECT_EQ(holding->blob, hash);
 }
 
 TEST(NodeInAMesh, DrainingIsSeenByTheOther) {
