@@ -12,7 +12,6 @@ namespace {
 constexpr std::size_t kPullItemsMax = 256;
 constexpr unsigned kPullAttemptsMax = 10;
 constexpr unsigned kLinkFailuresMax = 4;
-constexpr std::size_t kContactsMax = 256;
 constexpr Duration kPullAgain = std::chrono::milliseconds(300);
 
 }  // namespace
@@ -96,9 +95,9 @@ void Gossip::on_answer(Instant now, const Call& call, const EndpointId& from,
       return;
     }
     pinned_.insert_or_assign(*call.bootstrap, from);
-    if (contacts_.size() < kContactsMax)
-      contacts_.insert_or_assign(
-          from, std::vector<std::string>{options_.bootstrap[*call.bootstrap].address});
+    // No more of these than bootstrap entries: callers cannot keep them out.
+    contacts_.insert_or_assign(
+        from, std::vector<std::string>{options_.bootstrap[*call.bootstrap].address});
   }
   const std::size_t known_before = members_.peers().size();
   if (take_items(now, message, from, out).is_bad)
@@ -187,7 +186,10 @@ void Gossip::on_refused_bootstrap(Instant now, std::size_t entry, const Error& e
   const bool is_wrong_key = error.message().find("another key") != std::string::npos;
   const bool is_final = is_wrong_key && bootstrap.id;
   const bool is_first = !refused_bootstrap_.contains(entry);
-  if (is_wrong_key) pinned_.erase(entry);
+  if (const auto pinned = pinned_.find(entry); is_wrong_key && pinned != pinned_.end()) {
+    contacts_.erase(pinned->second);
+    pinned_.erase(pinned);
+  }
   refused_bootstrap_.insert_or_assign(
       entry, is_final ? std::nullopt : std::optional(now + options_.membership.heartbeat));
   if (!is_first && !is_final) return;

@@ -137,9 +137,13 @@ void Gossip::take_membership(Instant now, membership::Outbox& actions, Outbox& o
     if (const auto* gone = std::get_if<membership::PeerGone>(&action)) {
       manifests_.forget(gone->address);
       pages_due_.erase(gone->address);
-      std::erase_if(links_, [&](const auto& link) {
-        return crypto::address_of(link.first) == gone->address;
-      });
+      const auto is_gone = [&](const auto& entry) {
+        return crypto::address_of(entry.first) == gone->address;
+      };
+      std::erase_if(links_, is_gone);
+      std::erase_if(contacts_, is_gone);
+    } else if (const auto* record = std::get_if<membership::RecordChanged>(&action)) {
+      if (!record->record->addresses.empty()) contacts_.erase(record->record->public_key);
     } else if (const auto* health = std::get_if<membership::HealthChanged>(&action)) {
       if (health->health == membership::Health::suspect) probe(now, health->address, out);
     }

@@ -287,7 +287,8 @@ class Gossip {
 
   std::map<EndpointId, LinkState> links_;  // ordered: iteration reaches the outbox
   std::map<EndpointId, Instant> backoff_;  ///< not dialled for a link before then
-  std::map<EndpointId, std::vector<std::string>> contacts_;  ///< answered, record not here yet
+  std::map<EndpointId, std::vector<std::string>>
+      contacts_;                              ///< of who announces no address, or has not yet
   std::map<std::size_t, EndpointId> pinned_;  ///< bootstrap entry -> the key that answered there
   /// Bootstrap entry -> not dialled before; nothing: never again.
   std::map<std::size_t, std::optional<Instant>> refused_bootstrap_;

@@ -202,6 +202,39 @@ TEST(GossipCore, BootstrapWithoutAKeyJoinsTheNextKeyThatAnswersThere) {
   EXPECT_FALSE(node.calls.front().target.id.has_value());
 }
 
+TEST(GossipCore, CallerWithoutAnAddressIsCalledWhereItWasSeenUntilItSaysGoodbye) {
+  LoneNode node;
+  const Player b(2);
+  const auto caller_of = [](std::uint8_t number) { return Player(crypto::Seed{77, number}); };
+  const auto tell = [&](const Player& from, std::uint32_t sequence, bool is_leaving) {
+    wire::ProviderRecord record{.public_key = from.key.public_key(), .version = {kWall, 0}};
+    wire::GossipMessage message;
+    message.records = {from.seal(wire::kRecordTag, wire::encode_record(record).value())};
+    wire::Beat beat{.public_key = from.key.public_key(), .version = {kWall, sequence}};
+    beat.wall_ms = kWall;
+    const Hash32 digest = crypto::sha256(message.records.front());
+    std::copy_n(digest.begin(), beat.record_digest.size(), beat.record_digest.begin());
+    beat.is_leaving = is_leaving;
+    message.beats = {from.seal(wire::kBeatTag, wire::encode_beat(beat))};
+    ASSERT_TRUE(node.hear(from, message));
+  };
+  // As many as there is room for, gone again; then one more finds room.
+  for (int number = 0; number < 256; ++number) {
+    const Player caller = caller_of(static_cast<std::uint8_t>(number));
+    tell(caller, 1, false);
+    ASSERT_NE(node.find(caller), nullptr);
+    tell(caller, 2, true);
+    ASSERT_EQ(node.find(caller), nullptr);
+  }
+  tell(b, 1, false);
+  node.calls.clear();
+  node.run_for(seconds(3));
+  EXPECT_TRUE(std::any_of(node.calls.begin(), node.calls.end(), [&](const auto& call) {
+    return call.target.id == b.key.public_key() &&
+           call.target.addresses == std::vector<std::string>{b.address};
+  }));
+}
+
 TEST(GossipCore, AnswerByAnotherKeyThanTheOneCalledIsNotUsed) {
   gossip::Options options;
   options.bootstrap = {{Player(2).key.public_key(), "boot:9001"}};
