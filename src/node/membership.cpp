@@ -47,6 +47,10 @@ void Node::join_mesh(Instant now, std::uint64_t wall_ms, const crypto::Signing& 
   settle(now, out);
 }
 
+void Node::set_wall(Instant now, std::uint64_t wall_ms) {
+  if (presence_ != nullptr) presence_->set_wall(now, wall_ms);
+}
+
 void Node::leave(Instant now, Outbox& out) {
   if (presence_ != nullptr) presence_->leave(now, out);
   settle(now, out);

@@ -38,6 +38,8 @@ class Presence {
 
   void set_load(Instant now, const wire::Load& load) { gossip_.set_load(now, load); }
 
+  void set_wall(Instant now, std::uint64_t wall_ms) { gossip_.set_wall(now, wall_ms); }
+
   /// Somebody asked for that model: its blob hashes are wanted where it is known.
   void want_model(Instant now, const ModelId& model);
 

@@ -115,6 +115,9 @@ class Gossip {
   /// Goes out with the next beat; a change of `is_draining` makes one at once.
   void set_load(Instant now, const wire::Load& load);
 
+  /// See Membership::set_wall. The incarnation stays.
+  void set_wall(Instant now, std::uint64_t wall_ms) { members_.set_wall(now, wall_ms); }
+
   void on_request(Instant now, const work::PeerRequest& request, Outbox& out);
   /// False where the call is none of ours.
   bool on_reply(Instant now, PeerCallId call, const work::CallResult& result, Outbox& out);

@@ -144,9 +144,12 @@ struct Totals {
 
 class Membership {
  public:
-  /// `wall_ms` is the wall clock at `now`; it is not read again.
+  /// `wall_ms` is the wall clock at `now`; from then on it is `now` that moves it.
   Membership(const Options& options, Instant now, std::uint64_t wall_ms)
       : options_(options), wall_origin_(now), wall_origin_ms_(wall_ms) {}
+
+  /// The wall clock at `now`, read again: it was set, or ran while this node's clock stood still.
+  void set_wall(Instant now, std::uint64_t wall_ms);
 
   /// Whether that beat would change anything: asked before its signature is checked.
   [[nodiscard]] bool is_news(const ProviderAddress& address, const wire::Beat& beat) const;

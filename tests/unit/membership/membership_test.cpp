@@ -299,6 +299,23 @@ TEST(Membership, BeatHeardBeforeThePauseIsSeenDoesNotLiveLongerForIt) {
   EXPECT_EQ(mesh.find(2), nullptr) << "ttl and two heartbeats after its last beat";
 }
 
+TEST(Membership, WallClockThatIsSetAnewMakesNoBeatLookOldOrAhead) {
+  Mesh mesh;
+  mesh.hear(1, 1, 0, 0);
+  // This node's clock was 200 s behind what it says at 10 s; the peer's always was right.
+  mesh.members.set_wall(Mesh::at(10), kWall + 210'000);
+  EXPECT_EQ(mesh.members.wall_ms(Mesh::at(11)), kWall + 211'000);
+  EXPECT_EQ(mesh.find(1)->lag_ms, 200'000);
+  mesh.members.set_wall(Mesh::at(12), kWall + 12'000);
+  EXPECT_EQ(mesh.find(1)->lag_ms, 0);
+  EXPECT_EQ(mesh.hear(1, 2, 13, 13), Verdict::applied);
+  EXPECT_EQ(mesh.find(1)->heard, Mesh::at(13));
+  // Set forward by 50 s, within the limit: an honest beat is as new as before.
+  mesh.members.set_wall(Mesh::at(14), kWall + 64'000);
+  EXPECT_EQ(mesh.hear(1, 3, 20, 20), Verdict::applied);
+  EXPECT_EQ(mesh.find(1)->heard, Mesh::at(20));
+}
+
 TEST(Membership, LoadChangesAreToldRepeatedOnesAreNot) {
   Mesh mesh;
   mesh.hear(1, 1, 0, 0);
