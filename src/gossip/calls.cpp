@@ -268,11 +268,11 @@ void Gossip::probe(Instant now, const ProviderAddress& address, Outbox& out) {
   if (peer == nullptr) return;
   send_to(now, peer->key, Call{.kind = CallKind::ping}, {}, out);
   std::size_t asked = 0;
-  for (const auto& [helper, link] : links_) {
+  for (const auto& [through, link] : links_) {
     if (asked >= options_.probes) return;
-    if (helper == peer->key) continue;
+    if (through == peer->key) continue;
     wire::GossipMessage message{.probe = address};
-    if (send_to(now, helper, Call{.kind = CallKind::indirect}, message, out)) ++asked;
+    if (send_to(now, through, Call{.kind = CallKind::indirect}, message, out)) ++asked;
   }
 }
 

@@ -309,7 +309,7 @@ TEST_F(IndirectProbe, FreshBeatThroughAnotherKeepsTheUnreachableAlive) {
   EXPECT_NE(node.find(b), nullptr) << "alive for a ttl more";
 }
 
-TEST_F(IndirectProbe, HelperCannotVouchWithAnOldBeatOrNone) {
+TEST_F(IndirectProbe, RelayCannotVouchWithAnOldBeatOrNone) {
   fail_direct_calls();
   wire::GossipMessage reply{.probe = b.key.address()};
   reply.beats = {b.beat(1, Duration(0), b.record())};
