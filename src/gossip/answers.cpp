@@ -108,7 +108,7 @@ void Gossip::answer_digest(const std::vector<wire::DigestEntry>& theirs,
     const wire::Bytes* beat = address ? sealed_beat(*address) : nullptr;
     if (beat == nullptr) continue;
     bytes += beat->size();
-    if (bytes > options_.reply_bytes_max || reply.beats.size() >= wire::kGossipBeatsMax) return;
+    if (bytes > options_.reply_bytes_max || reply.beats.size() >= options_.signatures_max) return;
     reply.beats.push_back(*beat);
   }
 }
@@ -117,7 +117,7 @@ void Gossip::answer_wanted(const wire::GossipMessage& request, wire::GossipMessa
   std::size_t bytes = 0;
   const auto add_beat = [&](const ProviderAddress& address) {
     const wire::Bytes* beat = sealed_beat(address);
-    if (beat == nullptr || reply.beats.size() >= wire::kGossipBeatsMax) return;
+    if (beat == nullptr || reply.beats.size() >= options_.signatures_max) return;
     bytes += beat->size();
     reply.beats.push_back(*beat);
   };
@@ -176,6 +176,7 @@ bool Gossip::relay_probe(Instant now, const work::PeerRequest& request,
 
 void Gossip::on_request(Instant now, const work::PeerRequest& request, Outbox& out) {
   ++totals_.requests;
+  note_time(now);
   auto message = members_.is_admitted(request.from)
                      ? wire::decode_gossip(as_u8(request.bytes.bytes()))
                      : fail(ErrorCode::forbidden, "", "");
@@ -195,6 +196,11 @@ void Gossip::on_request(Instant now, const work::PeerRequest& request, Outbox& o
   }
   if (message->probe && relay_probe(now, request, *message->probe, out)) return;
   const Intake intake = take_items(now, *message, request.from, out);
+  if (intake.is_bad) {
+    ++totals_.refused;
+    out.emplace_back(RefuseRequest{request.id});
+    return;
+  }
   note_contact(members_, request, contacts_);
   wire::GossipMessage answer;
   answer_link(now, request.from, message->link, answer);

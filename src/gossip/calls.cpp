@@ -12,7 +12,6 @@ namespace {
 constexpr std::size_t kPullItemsMax = 256;
 constexpr unsigned kPullAttemptsMax = 10;
 constexpr unsigned kLinkFailuresMax = 4;
-constexpr std::size_t kContactsMax = 256;
 constexpr Duration kPullAgain = std::chrono::milliseconds(300);
 
 }  // namespace
@@ -63,6 +62,7 @@ bool Gossip::on_reply(Instant now, PeerCallId id, const work::CallResult& result
   const auto entry = calls_.extract(id);
   if (!entry) return false;
   const Call& call = entry.mapped();
+  note_time(now);
   if (!result) {
     on_failure(now, call, result.error(), out);
     return true;
@@ -91,16 +91,17 @@ void Gossip::on_answer(Instant now, const Call& call, const EndpointId& from,
   if (!members_.is_admitted(from)) return;
   if (call.bootstrap) {
     if (from == signing_.public_key()) {  // the list names this node too
-      refused_bootstrap_.insert(*call.bootstrap);
+      refused_bootstrap_.insert_or_assign(*call.bootstrap, std::nullopt);
       return;
     }
     pinned_.insert_or_assign(*call.bootstrap, from);
-    if (contacts_.size() < kContactsMax)
-      contacts_.insert_or_assign(
-          from, std::vector<std::string>{options_.bootstrap[*call.bootstrap].address});
+    // No more of these than bootstrap entries: callers cannot keep them out.
+    contacts_.insert_or_assign(
+        from, std::vector<std::string>{options_.bootstrap[*call.bootstrap].address});
   }
   const std::size_t known_before = members_.peers().size();
-  take_items(now, message, from, out);
+  if (take_items(now, message, from, out).is_bad)
+    return on_failure(now, call, {ErrorCode::invalid_request, "", "an item is not valid"}, out);
   if (call.kind == CallKind::compare || call.kind == CallKind::dial)
     is_settled_ = members_.peers().size() == known_before;
   if (const auto link = links_.find(from); link != links_.end() && call.kind == CallKind::push) {
@@ -149,11 +150,8 @@ void Gossip::on_answer(Instant now, const Call& call, const EndpointId& from,
 
 void Gossip::on_failure(Instant now, const Call& call, const Error& error, Outbox& out) {
   ++totals_.calls_failed;
-  if (call.bootstrap && error.code == ErrorCode::forbidden &&
-      refused_bootstrap_.insert(*call.bootstrap).second) {
-    out.emplace_back(membership::Notice{"bootstrap " + options_.bootstrap[*call.bootstrap].address +
-                                        " is not joined: " + error.message()});
-  }
+  if (call.bootstrap && error.code == ErrorCode::forbidden)
+    on_refused_bootstrap(now, *call.bootstrap, error, out);
   if (const auto link = call.peer ? links_.find(*call.peer) : links_.end();
       link != links_.end() && call.kind == CallKind::push) {
     link->second.is_calling = false;
@@ -180,6 +178,23 @@ void Gossip::on_failure(Instant now, const Call& call, const Error& error, Outbo
     --relayed_probes_;
     reply(*call.relayed_for, {}, out);
   }
+}
+
+void Gossip::on_refused_bootstrap(Instant now, std::size_t entry, const Error& error, Outbox& out) {
+  const Bootstrap& bootstrap = options_.bootstrap[entry];
+  // The same code is a peer that refused, which may pass: it did not know this node, or was busy.
+  const bool is_wrong_key = error.message().find("another key") != std::string::npos;
+  const bool is_final = is_wrong_key && bootstrap.id;
+  const bool is_first = !refused_bootstrap_.contains(entry);
+  if (const auto pinned = pinned_.find(entry); is_wrong_key && pinned != pinned_.end()) {
+    contacts_.erase(pinned->second);
+    pinned_.erase(pinned);
+  }
+  refused_bootstrap_.insert_or_assign(
+      entry, is_final ? std::nullopt : std::optional(now + options_.membership.heartbeat));
+  if (!is_first && !is_final) return;
+  out.emplace_back(membership::Notice{"bootstrap " + bootstrap.address + " is not joined" +
+                                      (is_final ? ": " : " for now: ") + error.message()});
 }
 
 void Gossip::notice_mismatch(const EndpointId& peer, std::string_view sentence, Outbox& out) {
@@ -211,6 +226,10 @@ void Gossip::pull(Instant now, Outbox& out) {
     if (is_had || (!wanted.is_asked && wanted.attempts >= kPullAttemptsMax)) {
       it = wanted_.erase(it);
       continue;
+    }
+    if (!wanted.is_asked && wanted.due <= now && !wanted.is_announced_only) {
+      const auto address = address_with(prefix);
+      if (address) wanted.due = std::max(wanted.due, members_.record_opens(*address));
     }
     if (!wanted.is_asked && wanted.due <= now) {
       Ask& ask = asks[wanted.sources[wanted.attempts % wanted.sources.size()]];
@@ -249,11 +268,11 @@ void Gossip::probe(Instant now, const ProviderAddress& address, Outbox& out) {
   if (peer == nullptr) return;
   send_to(now, peer->key, Call{.kind = CallKind::ping}, {}, out);
   std::size_t asked = 0;
-  for (const auto& [helper, link] : links_) {
+  for (const auto& [through, link] : links_) {
     if (asked >= options_.probes) return;
-    if (helper == peer->key) continue;
+    if (through == peer->key) continue;
     wire::GossipMessage message{.probe = address};
-    if (send_to(now, helper, Call{.kind = CallKind::indirect}, message, out)) ++asked;
+    if (send_to(now, through, Call{.kind = CallKind::indirect}, message, out)) ++asked;
   }
 }
 

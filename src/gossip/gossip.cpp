@@ -28,13 +28,19 @@ Gossip::Gossip(Options options, const crypto::Signing& signing, Prng& prng, work
       heartbeat_at_(now + options_.membership.heartbeat),
       compare_at_(now + kFirstCompare),
       maintain_at_(now),
-      last_tick_(now) {}
+      last_event_(now) {}
+
+void Gossip::note_time(Instant now) {
+  const Duration gap = now - last_event_;
+  // Before anything of this event is read: what it brings was not heard before the pause.
+  if (gap > options_.membership.heartbeat * 2) members_.on_pause(now, gap);
+  last_event_ = now;
+}
 
 void Gossip::on_tick(Instant now, Outbox& out) {
+  note_time(now);
   expire_calls(now, out);
   if (leaving_since_) return;
-  if (now - last_tick_ > options_.membership.heartbeat * 2) members_.on_pause(now - last_tick_);
-  last_tick_ = now;
   membership::Outbox changes;
   members_.on_tick(now, changes);
   take_membership(now, changes, out);

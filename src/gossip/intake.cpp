@@ -11,20 +11,31 @@ namespace {
 
 constexpr std::size_t kSourcesMax = 4;
 
-bool is_signed(const crypto::Signing& signing, std::string_view tag, const EndpointId& key,
-               const wire::Sealed& sealed) {
+}  // namespace
+
+bool Gossip::check(std::string_view tag, const EndpointId& key, const wire::Sealed& sealed,
+                   Intake& intake) {
+  if (intake.checked >= options_.signatures_max) return false;
+  ++intake.checked;
   wire::Bytes message(tag.begin(), tag.end());
   message.insert(message.end(), sealed.body.begin(), sealed.body.end());
-  return signing.is_signed(key, message, sealed.signature);
+  if (signing_.is_signed(key, message, sealed.signature)) return true;
+  ++totals_.bad_signatures;
+  intake.is_bad = true;
+  return false;
 }
-
-}  // namespace
 
 Gossip::Intake Gossip::take_items(Instant now, const wire::GossipMessage& message,
                                   const EndpointId& from, Outbox& out) {
   Intake intake;
-  for (const wire::Bytes& sealed : message.beats) take_beat(now, sealed, from, intake, out);
-  for (const wire::Bytes& sealed : message.records) take_record(now, sealed, from, out);
+  for (const wire::Bytes& sealed : message.beats) {
+    take_beat(now, sealed, from, intake, out);
+    if (intake.is_bad) return intake;
+  }
+  for (const wire::Bytes& sealed : message.records) {
+    take_record(now, sealed, from, intake, out);
+    if (intake.is_bad) return intake;
+  }
   const auto link = links_.find(from);
   for (const wire::DigestEntry& entry : message.announced) {
     if (version_of(entry.prefix) < entry.version) {
@@ -44,12 +55,13 @@ void Gossip::take_beat(Instant now, const wire::Bytes& bytes, const EndpointId& 
                            : fail(ErrorCode::invalid_params, "beat", "too short");
   if (!beat) {
     ++totals_.bad_items;
+    intake.is_bad = true;
     return;
   }
   const ProviderAddress address = crypto::address_of(beat->public_key);
   const wire::AddressPrefix prefix = wire::prefix_of(address);
   const bool is_own = address == self_;
-  if (is_own ? beat->version <= version_ : !members_.is_news(address, beat->version)) {
+  if (is_own ? beat->version <= version_ : !members_.is_news(address, *beat)) {
     ++intake.repeats;
     ++totals_.beats_repeated;
     const membership::Peer* peer = members_.find(address);
@@ -60,10 +72,7 @@ void Gossip::take_beat(Instant now, const wire::Bytes& bytes, const EndpointId& 
     return;
   }
   if (!is_own && !members_.is_admitted(beat->public_key)) return;
-  if (!is_signed(signing_, wire::kBeatTag, beat->public_key, *sealed)) {
-    ++totals_.bad_signatures;
-    return;
-  }
+  if (!check(wire::kBeatTag, beat->public_key, *sealed, intake)) return;
   if (is_own) return on_own_beat(now, *beat);
   ++intake.news;
   membership::Outbox actions;
@@ -80,23 +89,23 @@ void Gossip::take_beat(Instant now, const wire::Bytes& bytes, const EndpointId& 
 }
 
 void Gossip::take_record(Instant now, const wire::Bytes& bytes, const EndpointId& from,
-                         Outbox& out) {
+                         Intake& intake, Outbox& out) {
+  // The cheap question first: a record costs far more to read than to send.
+  const Hash32 hash = crypto::sha256(bytes);
+  wire::RecordDigest digest;
+  std::copy_n(hash.begin(), digest.size(), digest.begin());
+  if (!members_.admit_record(now, digest)) return;
   const auto sealed = wire::split_sealed(bytes);
   auto record = sealed ? wire::decode_record(sealed->body)
                        : fail(ErrorCode::invalid_params, "record", "too short");
   if (!record) {
     ++totals_.bad_items;
+    intake.is_bad = true;
     return;
   }
-  const Hash32 hash = crypto::sha256(bytes);
-  wire::RecordDigest digest;
-  std::copy_n(hash.begin(), digest.size(), digest.begin());
   const ProviderAddress address = crypto::address_of(record->public_key);
   if (!members_.wants_record(address, digest)) return;
-  if (!is_signed(signing_, wire::kRecordTag, record->public_key, *sealed)) {
-    ++totals_.bad_signatures;
-    return;
-  }
+  if (!check(wire::kRecordTag, record->public_key, *sealed, intake)) return;
   membership::Outbox actions;
   if (!members_.on_record(now, std::move(*record), bytes, digest, actions)) return;
   wanted_.erase(wire::prefix_of(address));
@@ -128,9 +137,13 @@ void Gossip::take_membership(Instant now, membership::Outbox& actions, Outbox& o
     if (const auto* gone = std::get_if<membership::PeerGone>(&action)) {
       manifests_.forget(gone->address);
       pages_due_.erase(gone->address);
-      std::erase_if(links_, [&](const auto& link) {
-        return crypto::address_of(link.first) == gone->address;
-      });
+      const auto is_gone = [&](const auto& entry) {
+        return crypto::address_of(entry.first) == gone->address;
+      };
+      std::erase_if(links_, is_gone);
+      std::erase_if(contacts_, is_gone);
+    } else if (const auto* record = std::get_if<membership::RecordChanged>(&action)) {
+      if (!record->record->addresses.empty()) contacts_.erase(record->record->public_key);
     } else if (const auto* health = std::get_if<membership::HealthChanged>(&action)) {
       if (health->health == membership::Health::suspect) probe(now, health->address, out);
     }

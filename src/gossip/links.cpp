@@ -8,7 +8,6 @@
 namespace tenzro::gossip {
 namespace {
 
-constexpr std::size_t kPushItemsMax = 1024;
 constexpr std::size_t kBackoffsMax = 4096;
 constexpr Duration kDeclined = std::chrono::seconds(30);
 /// One comparison in so many is with anyone instead of a link.
@@ -40,7 +39,7 @@ void Gossip::flush(Instant now, const EndpointId& peer, LinkState& link, Outbox&
   if (link.is_calling) return;
   wire::GossipMessage message{.link = wire::Link::wanted};
   Call call{.kind = CallKind::push};
-  while (!link.queue.empty() && call.items.size() < kPushItemsMax) {
+  while (!link.queue.empty() && call.items.size() < options_.signatures_max) {
     const auto item = link.queue.extract(link.queue.begin());
     const wire::Bytes* beat = sealed_beat(item.key());
     if (beat == nullptr) continue;
@@ -77,7 +76,9 @@ std::optional<ProviderAddress> Gossip::random_peer() {
 }
 
 void Gossip::dial_bootstrap(Instant now, std::size_t entry, Outbox& out) {
-  if (refused_bootstrap_.contains(entry)) return;
+  if (const auto refused = refused_bootstrap_.find(entry); refused != refused_bootstrap_.end()) {
+    if (!refused->second || now < *refused->second) return;
+  }
   const bool is_calling = std::any_of(calls_.begin(), calls_.end(), [&](const auto& call) {
     return call.second.bootstrap == entry;
   });

@@ -10,6 +10,9 @@ namespace tenzro::membership {
 namespace {
 
 constexpr std::size_t kNoticedMax = 1024;
+constexpr Duration kRecordEvery = std::chrono::seconds(1);
+/// So many records of a provider beyond one a `kRecordEvery` are taken at once.
+constexpr int kRecordsAhead = 3;
 
 }  // namespace
 
@@ -43,10 +46,11 @@ Verdict Membership::refuse(Verdict verdict, const wire::Beat& beat, std::int64_t
   return verdict;
 }
 
-bool Membership::is_news(const ProviderAddress& address, wire::Version version) const {
-  if (const Peer* peer = find(address)) return version > peer->beat.version;
+bool Membership::is_news(const ProviderAddress& address, const wire::Beat& beat) const {
+  if (const Peer* peer = find(address)) return beat.version > peer->beat.version;
   const auto tombstone = tombstones_.find(address);
-  return tombstone == tombstones_.end() || version > tombstone->second.version;
+  if (tombstone == tombstones_.end()) return !beat.is_leaving;
+  return beat.version > tombstone->second.version;
 }
 
 bool Membership::is_admitted(const EndpointId& key) const {
@@ -72,7 +76,7 @@ Verdict Membership::on_beat(Instant now, const wire::Beat& beat, wire::Bytes sea
                               static_cast<std::int64_t>(std::min(beat.wall_ms, kWallMax));
   const auto skew_ms = std::chrono::duration_cast<std::chrono::milliseconds>(options_.skew_max);
   if (!is_admitted(beat.public_key)) return refuse(Verdict::denied, beat, lag_ms, out);
-  if (!is_news(address, beat.version)) return refuse(Verdict::known, beat, lag_ms, out);
+  if (!is_news(address, beat)) return refuse(Verdict::known, beat, lag_ms, out);
   if (lag_ms < -skew_ms.count()) return refuse(Verdict::from_future, beat, lag_ms, out);
   auto it = peers_.find(address);
   const auto tombstone = tombstones_.find(address);
@@ -87,6 +91,7 @@ Verdict Membership::on_beat(Instant now, const wire::Beat& beat, wire::Bytes sea
   if (beat.is_leaving) {
     ++totals_.goodbyes;
     if (peer == nullptr) it = peers_.emplace(address, Peer{.key = beat.public_key}).first;
+    set_pending(address, it->second, {}, nullptr);
     it->second.beat = beat;
     it->second.lag_ms = age.lag_ms;
     bury(now, it, std::make_shared<const wire::Bytes>(std::move(sealed)), out);
@@ -101,7 +106,7 @@ Verdict Membership::on_beat(Instant now, const wire::Beat& beat, wire::Bytes sea
   peer->lag_ms = age.lag_ms;
   auto shared = std::make_shared<const wire::Bytes>(std::move(sealed));
   const bool has_record = peer->facts != nullptr && peer->digest == beat.record_digest;
-  peer->pending_beat = has_record ? nullptr : shared;
+  set_pending(address, *peer, beat.record_digest, has_record ? nullptr : shared);
   if (has_record) {
     peer->sealed_beat = std::move(shared);
     peer->complete = beat.version;
@@ -123,6 +128,29 @@ void Membership::apply(Instant now, const ProviderAddress& address, Peer& peer,
   set_deadline(address, peer, std::max(now, peer.heard + (ttl_of(peer) - options_.heartbeat / 2)));
 }
 
+void Membership::set_pending(const ProviderAddress& address, Peer& peer,
+                             const wire::RecordDigest& digest, SharedBytes beat) {
+  if (peer.needs_record()) pending_.erase({peer.beat.record_digest, address});
+  peer.pending_beat = std::move(beat);
+  if (peer.needs_record()) pending_.emplace(digest, address);
+}
+
+Instant Membership::record_opens(const ProviderAddress& address) const {
+  const Peer* peer = find(address);
+  return peer == nullptr ? Instant{} : peer->records_paid + -kRecordEvery * kRecordsAhead;
+}
+
+bool Membership::admit_record(Instant now, const wire::RecordDigest& digest) {
+  for (auto it = pending_.lower_bound({digest, {}}); it != pending_.end() && it->first == digest;
+       ++it) {
+    if (record_opens(it->second) > now) continue;
+    Peer& peer = peers_.at(it->second);
+    peer.records_paid = std::max(now, peer.records_paid) + kRecordEvery;
+    return true;
+  }
+  return false;
+}
+
 bool Membership::wants_record(const ProviderAddress& address,
                               const wire::RecordDigest& digest) const {
   const Peer* peer = find(address);
@@ -139,7 +167,8 @@ bool Membership::on_record(Instant now, wire::ProviderRecord record, wire::Bytes
   ++totals_.records;
   Peer& peer = peers_.at(address);
   RecordChanged changed{.address = address, .previous = peer.sealed_record};
-  peer.sealed_beat = std::exchange(peer.pending_beat, nullptr);
+  peer.sealed_beat = peer.pending_beat;
+  set_pending(address, peer, digest, nullptr);
   peer.sealed_record = std::make_shared<const wire::Bytes>(std::move(sealed));
   peer.complete = peer.beat.version;
   peer.digest = digest;

@@ -14,6 +14,18 @@ std::uint64_t Membership::wall_ms(Instant now) const {
   return wall_origin_ms_ + static_cast<std::uint64_t>(since.count());
 }
 
+void Membership::set_wall(Instant now, std::uint64_t wall_ms) {
+  constexpr std::uint64_t kWallMax = 1ULL << 60U;
+  const std::uint64_t wall = std::min(wall_ms, kWallMax);
+  const auto moved =
+      static_cast<std::int64_t>(wall) - static_cast<std::int64_t>(this->wall_ms(now));
+  wall_origin_ = now;
+  wall_origin_ms_ = wall;
+  // Lags are against this clock: unmoved, they would make every later beat look old or new.
+  for (auto& [address, peer] : peers_) peer.lag_ms += moved;
+  for (auto& [address, gone] : tombstones_) gone.lag_ms += moved;
+}
+
 Duration Membership::ttl_of(const Peer& peer) const {
   const Duration least = options_.heartbeat * 3 / 2;
   if (peer.facts == nullptr) return std::max<Duration>(least, options_.heartbeat * 3);
@@ -45,14 +57,18 @@ void Membership::bury(Instant now, std::map<ProviderAddress, Peer>::iterator pee
   if (gone.facts != nullptr) out.emplace_back(PeerGone{address, said_goodbye});
   if (gone.health == Health::suspect) --suspects_;
   deadlines_.erase({gone.deadline, address});
+  pending_.erase({gone.beat.record_digest, address});
   peers_.erase(peer);
 }
 
-void Membership::on_pause(Duration gap) {
+void Membership::on_pause(Instant now, Duration gap) {
   deadlines_.clear();
   for (auto& [address, peer] : peers_) {
-    peer.heard = peer.heard + gap;
-    peer.deadline = peer.deadline + gap;
+    // Never ahead of now: what was heard since the pause is as old as it is.
+    peer.heard = std::max(peer.heard, std::min(now, peer.heard + gap));
+    const Duration silence = peer.health == Health::alive ? ttl_of(peer) - options_.heartbeat / 2
+                                                          : ttl_of(peer) + options_.heartbeat;
+    peer.deadline = std::max(now, peer.heard + silence);
     deadlines_.emplace(peer.deadline, address);
   }
 }

@@ -30,6 +30,27 @@ gossip::Options gossip_options(const Options& options, Outbox& out) {
   return gossip;
 }
 
+/// A name as a record may carry it: characters that are whole and no controls, cut between two.
+std::string to_record_name(std::string_view text) {
+  std::string name;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto first = static_cast<unsigned char>(text[at]);
+    const std::size_t size = first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    const std::string_view character = text.substr(at, size);
+    if (!is_valid_utf8(character)) {
+      ++at;
+      continue;
+    }
+    at += character.size();
+    const bool is_late_control =
+        first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;  // U+0080 to U+009F
+    if (first < 0x20 || first == 0x7f || is_late_control) continue;
+    if (name.size() + character.size() > wire::kRecordTextBytesMax) break;
+    name += character;
+  }
+  return name;
+}
+
 wire::TypeTriple to_triple(const work::ExpertFacts& facts) {
   wire::TypeTriple types{.up = static_cast<std::uint8_t>(facts.up_type),
                          .down = static_cast<std::uint8_t>(facts.down_type)};
@@ -45,6 +66,10 @@ void Node::join_mesh(Instant now, std::uint64_t wall_ms, const crypto::Signing& 
                                          view_, now, wall_ms);
   facts_due_ = now;
   settle(now, out);
+}
+
+void Node::set_wall(Instant now, std::uint64_t wall_ms) {
+  if (presence_ != nullptr) presence_->set_wall(now, wall_ms);
 }
 
 void Node::leave(Instant now, Outbox& out) {
@@ -98,7 +123,7 @@ std::optional<Instant> Node::next_mesh_deadline() const {
 wire::ProviderRecord Node::own_facts(std::vector<wire::Bytes>& pages,
                                      std::set<ModelId>& models) const {
   wire::ProviderRecord facts;
-  facts.name = about_.name.substr(0, wire::kRecordTextBytesMax);
+  facts.name = to_record_name(about_.name);
   facts.software = about_.version;
   facts.addresses = quic_addresses_;
   facts.http_endpoint = about_.http_endpoint;

@@ -92,11 +92,27 @@ void Presence::set_own(Instant now, wire::ProviderRecord facts, std::vector<wire
     gossip_.set_own_pages({});
   }
   gossip_.set_facts(now, std::move(facts));
-  for (const ModelId& model : models) want_model(now, model);
+  std::vector<ModelId> added;
+  for (const ModelId& model : models) {
+    if (!is_of_interest(model)) added.push_back(model);
+  }
+  own_models_ = models;
+  for (const ModelId& model : added) wish_model(now, model);
+}
+
+bool Presence::is_of_interest(const ModelId& model) const {
+  return own_models_.contains(model) || models_.contains(model);
 }
 
 void Presence::want_model(Instant now, const ModelId& model) {
-  if (models_.size() >= kModelsMax || !models_.insert(model).second) return;
+  if (is_of_interest(model) || models_.size() >= kModelsMax) return;
+  // Names that nobody declares would fill the table for good.
+  if (view_.model(model).empty()) return;
+  models_.insert(model);
+  wish_model(now, model);
+}
+
+void Presence::wish_model(Instant now, const ModelId& model) {
   for (const auto& [address, peer] : gossip_.membership().peers()) {
     const auto record = record_of(address);
     if (record && record->models.contains(model)) wish(now, address, *record);
@@ -192,7 +208,7 @@ void Presence::wish(Instant now, const ProviderAddress& address,
   if (record.manifest_root) wish.root = *record.manifest_root;
   for (const auto& [model, layers] : record.models) {
     for (std::size_t i = 0; i < layers.size(); ++i) {
-      if (record.manifest_root && models_.contains(model)) wish.places.insert(wish.pages + i);
+      if (record.manifest_root && is_of_interest(model)) wish.places.insert(wish.pages + i);
     }
     wish.pages += layers.size();
   }

@@ -4,10 +4,12 @@
 ///
 /// What membership learns goes into the view: a provider with its first record, its holdings as
 /// they change, blob hashes once the pages that name them came. Pages are fetched of models that
-/// this node holds, gates, or was asked about. Rules
+/// this node holds or gates, and of those that it was asked about while some provider declared
+/// them. Rules
 ///  - The node's own row of the view is the node's, never what gossip says of it.
 ///  - A holding keeps its blob while only its residency changes.
-/// Bounds: `kModelsMax` models of interest; later ones are not fetched. Thread: the owner's only.
+/// Bounds: `kModelsMax` models asked about; later ones are not fetched. Own ones come on top.
+/// Thread: the owner's only.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -36,7 +38,9 @@ class Presence {
 
   void set_load(Instant now, const wire::Load& load) { gossip_.set_load(now, load); }
 
-  /// Blob hashes of that model are wanted.
+  void set_wall(Instant now, std::uint64_t wall_ms) { gossip_.set_wall(now, wall_ms); }
+
+  /// Somebody asked for that model: its blob hashes are wanted where it is known.
   void want_model(Instant now, const ModelId& model);
 
   void on_request(Instant now, const work::PeerRequest& request, Outbox& out);
@@ -49,6 +53,8 @@ class Presence {
   [[nodiscard]] const gossip::Gossip& gossip() const { return gossip_; }
 
  private:
+  [[nodiscard]] bool is_of_interest(const ModelId& model) const;
+  void wish_model(Instant now, const ModelId& model);
   void take(Instant now, gossip::Outbox& actions, Outbox& out);
   void on_record(Instant now, const membership::RecordChanged& change);
   void update_provider(const ProviderAddress& address);
@@ -58,7 +64,8 @@ class Presence {
 
   shards::View& view_;
   gossip::Gossip gossip_;
-  std::set<ModelId> models_;
+  std::set<ModelId> own_models_;
+  std::set<ModelId> models_;  ///< asked about
 };
 
 }  // namespace tenzro::node

@@ -17,8 +17,12 @@
 ///    with somebody who is down or a bootstrap address: so partitions heal.
 ///  - A suspect is called, by this node and through `probes` others; an answer carries its own
 ///    fresh signed beat, so nobody can vouch for the dead.
-///  - A bootstrap entry whose key is not the one at that address is given up, with a notice.
-///  - Bad bytes: the request is refused and counted. Denied endpoints are refused.
+///  - A bootstrap entry whose key is not the one at that address is given up, with a notice. One
+///    that refuses is asked again a heartbeat later; one without a key joins whoever answers.
+///  - Bad bytes, a bad signature too: the request is refused from there on and counted. Of a
+///  message
+///    `signatures_max` signatures are checked. A record is read only where a beat names its digest.
+///    Denied endpoints are refused.
 ///  - Another version or unknown features are answered with a sentence; both ends say so once.
 /// Bounds: see Options and wire/gossip_message.hpp; of what does not fit the rest is left to the
 /// next comparison. Cost: O(log n) an item, O(n) a comparison. Thread: the owner's only. Pure.
@@ -66,6 +70,7 @@ struct Options {
   std::size_t relayed_probes_max = 64;
   std::size_t wanted_max = 20'000;
   std::size_t calls_max = 512;
+  std::size_t signatures_max = 512;  ///< of beats and records, of one message
   std::size_t reply_bytes_max = 512U << 10U;
 };
 
@@ -109,6 +114,9 @@ class Gossip {
   void set_facts(Instant now, wire::ProviderRecord facts);
   /// Goes out with the next beat; a change of `is_draining` makes one at once.
   void set_load(Instant now, const wire::Load& load);
+
+  /// See Membership::set_wall. The incarnation stays.
+  void set_wall(Instant now, std::uint64_t wall_ms) { members_.set_wall(now, wall_ms); }
 
   void on_request(Instant now, const work::PeerRequest& request, Outbox& out);
   /// False where the call is none of ours.
@@ -184,6 +192,8 @@ class Gossip {
     std::uint64_t version = 0;
   };
 
+  void note_time(Instant now);
+
   // own.cpp
   void announce(Instant now, bool as_record, Outbox& out);
   void make_beat(Instant now, bool is_leaving);
@@ -195,13 +205,18 @@ class Gossip {
   struct Intake {
     std::size_t news = 0;
     std::size_t repeats = 0;
+    std::size_t checked = 0;  ///< signatures
+    bool is_bad = false;      ///< what follows was not looked at
   };
 
   Intake take_items(Instant now, const wire::GossipMessage& message, const EndpointId& from,
                     Outbox& out);
   void take_beat(Instant now, const wire::Bytes& sealed, const EndpointId& from, Intake& intake,
                  Outbox& out);
-  void take_record(Instant now, const wire::Bytes& sealed, const EndpointId& from, Outbox& out);
+  void take_record(Instant now, const wire::Bytes& sealed, const EndpointId& from, Intake& intake,
+                   Outbox& out);
+  [[nodiscard]] bool check(std::string_view tag, const EndpointId& key, const wire::Sealed& sealed,
+                           Intake& intake);
   void want(Instant now, const wire::AddressPrefix& prefix, std::uint64_t version,
             const EndpointId& from, bool announced_only);
   void take_membership(Instant now, membership::Outbox& actions, Outbox& out);
@@ -244,6 +259,7 @@ class Gossip {
   void reply(PeerRequestId request, const wire::GossipMessage& message, Outbox& out);
   /// Once a peer.
   void notice_mismatch(const EndpointId& peer, std::string_view sentence, Outbox& out);
+  void on_refused_bootstrap(Instant now, std::size_t entry, const Error& error, Outbox& out);
   void expire_calls(Instant now, Outbox& out);
   [[nodiscard]] wire::GossipMessage introduction() const;
   void pull(Instant now, Outbox& out);
@@ -274,9 +290,11 @@ class Gossip {
 
   std::map<EndpointId, LinkState> links_;  // ordered: iteration reaches the outbox
   std::map<EndpointId, Instant> backoff_;  ///< not dialled for a link before then
-  std::map<EndpointId, std::vector<std::string>> contacts_;  ///< answered, record not here yet
+  std::map<EndpointId, std::vector<std::string>>
+      contacts_;                              ///< of who announces no address, or has not yet
   std::map<std::size_t, EndpointId> pinned_;  ///< bootstrap entry -> the key that answered there
-  std::set<std::size_t> refused_bootstrap_;
+  /// Bootstrap entry -> not dialled before; nothing: never again.
+  std::map<std::size_t, std::optional<Instant>> refused_bootstrap_;
   std::set<EndpointId> mismatched_;  ///< who speaks another version, said once
   std::set<ProviderAddress> pages_due_;
   std::map<PeerCallId, Call> calls_;  // in order of deadline too: one timeout for all
@@ -287,7 +305,7 @@ class Gossip {
   Instant heartbeat_at_;
   Instant compare_at_;
   Instant maintain_at_;
-  Instant last_tick_;
+  Instant last_event_;
   std::uint64_t comparisons_ = 0;
   std::size_t relayed_probes_ = 0;
   bool is_settled_ = false;  ///< the last comparison brought no new provider

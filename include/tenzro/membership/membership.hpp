@@ -7,6 +7,8 @@
 ///    (incarnation, then sequence) counts; an equal or older one is a replay and changes nothing.
 ///  - A record counts where the newest beat names its digest, so an old record cannot come back. A
 ///    provider shows once its first record is here.
+///    Of one provider a record a second is taken, and a few more at once. Why: whoever signs may
+///    make records faster than others can read them.
 ///  - A beat says that the provider lived when it was made, not when it arrived: its age is what
 ///    its wall clock lags behind the smallest lag seen of that life. Why: news that travelled long
 ///    must not prolong a life. Heard from the provider itself it is new whatever its clock says.
@@ -14,6 +16,8 @@
 ///    this node's monotonic clock. A beat newer than the last makes alive again.
 ///  - Goodbye and down leave a tombstone with the version: only a newer beat of its own, made less
 ///    than a ttl ago, brings the provider back. Third parties have nothing else to revive it with.
+///    A goodbye of somebody who was never here is no news. Why: whoever makes keys at will would
+///    push out the tombstones that count.
 ///  - A beat from further ahead than `skew_max` is refused, and from further behind than that and
 ///    a ttl; both are counted, and said once a provider.
 ///  - Where more than half of the peers fell silent together, this node suspects itself: downs wait
@@ -67,6 +71,7 @@ struct Peer {
   Instant heard;     ///< when its newest beat was made
   Instant deadline;  ///< when silence next matters
   SharedBytes pending_beat;
+  Instant records_paid;  ///< see Membership::admit_record
   /// This node's wall clock minus the peer's, at least; includes the way.
   std::int64_t lag_ms = 0;
 
@@ -139,12 +144,15 @@ struct Totals {
 
 class Membership {
  public:
-  /// `wall_ms` is the wall clock at `now`; it is not read again.
+  /// `wall_ms` is the wall clock at `now`; from then on it is `now` that moves it.
   Membership(const Options& options, Instant now, std::uint64_t wall_ms)
       : options_(options), wall_origin_(now), wall_origin_ms_(wall_ms) {}
 
-  /// Whether a beat of that version would change anything: asked before its signature is checked.
-  [[nodiscard]] bool is_news(const ProviderAddress& address, wire::Version version) const;
+  /// The wall clock at `now`, read again: it was set, or ran while this node's clock stood still.
+  void set_wall(Instant now, std::uint64_t wall_ms);
+
+  /// Whether that beat would change anything: asked before its signature is checked.
+  [[nodiscard]] bool is_news(const ProviderAddress& address, const wire::Beat& beat) const;
   [[nodiscard]] bool is_admitted(const EndpointId& key) const;
 
   enum class Heard : std::uint8_t { directly, by_others };
@@ -154,11 +162,16 @@ class Membership {
   /// Whether this record is the one that the provider's newest beat names.
   [[nodiscard]] bool wants_record(const ProviderAddress& address,
                                   const wire::RecordDigest& digest) const;
+  /// Whether a record of that digest is worth decoding: some provider's newest beat names it, and
+  /// that provider did not use up its records. A true answer counts as one of them.
+  [[nodiscard]] bool admit_record(Instant now, const wire::RecordDigest& digest);
+  /// When the next record of that provider is admitted; in the past: at once.
+  [[nodiscard]] Instant record_opens(const ProviderAddress& address) const;
   /// A wanted record with a good signature. False where the beat contradicts it.
   bool on_record(Instant now, wire::ProviderRecord record, wire::Bytes sealed,
                  const wire::RecordDigest& digest, Outbox& out);
-  /// This process did not run for that long.
-  void on_pause(Duration gap);
+  /// This process did not run for that long, until `now`.
+  void on_pause(Instant now, Duration gap);
   void on_tick(Instant now, Outbox& out);
   [[nodiscard]] std::optional<Instant> next_deadline() const;
 
@@ -189,6 +202,8 @@ class Membership {
              Outbox& out);
   void bury(Instant now, std::map<ProviderAddress, Peer>::iterator peer, SharedBytes goodbye,
             Outbox& out);
+  void set_pending(const ProviderAddress& address, Peer& peer, const wire::RecordDigest& digest,
+                   SharedBytes beat);
   void set_deadline(const ProviderAddress& address, Peer& peer, Instant deadline);
   void on_silence(Instant now, const ProviderAddress& address, Outbox& out);
   [[nodiscard]] Duration ttl_of(const Peer& peer) const;
@@ -199,6 +214,8 @@ class Membership {
   std::map<ProviderAddress, Peer> peers_;
   std::map<ProviderAddress, Tombstone> tombstones_;
   std::set<std::pair<Instant, ProviderAddress>> deadlines_;
+  /// What the newest beats name and this node lacks.
+  std::set<std::pair<wire::RecordDigest, ProviderAddress>> pending_;
   std::set<ProviderAddress> noticed_;  ///< whose clock an operator was told about
   std::size_t suspects_ = 0;
   Instant self_suspect_until_;

@@ -165,6 +165,8 @@ class Node {
   /// Once, after the addresses are known: gossip begins. `wall_ms` is the wall clock at `now`;
   /// `signing` outlives the node. Without it the node is alone.
   void join_mesh(Instant now, std::uint64_t wall_ms, const crypto::Signing& signing, Outbox& out);
+  /// The wall clock at `now`, read again from time to time: it may have been set.
+  void set_wall(Instant now, std::uint64_t wall_ms);
   /// Says goodbye. The node goes on with what it has, and is gone for the others.
   void leave(Instant now, Outbox& out);
   /// After leave: whoever was told has heard it, or the time for it is up.

@@ -221,12 +221,29 @@ TEST(Membership, BeyondPeersMaxNewPeersAreRefused) {
 TEST(Membership, TombstonesAreBounded) {
   Mesh mesh({.peers_max = 2});
   for (std::uint8_t n = 1; n < 6; ++n) {
+    mesh.hear(n, 1, n, n);
     wire::Beat goodbye = Mesh::beat(n, 3, n);
     goodbye.is_leaving = true;
     mesh.members.on_beat(Mesh::at(n), goodbye, {n}, Heard::by_others, mesh.out);
   }
   EXPECT_EQ(mesh.members.tombstones().size(), 2U);
   EXPECT_TRUE(mesh.members.tombstones().contains(crypto::address_of(key_of(5))));
+}
+
+TEST(Membership, GoodbyesOfStrangersLeaveNoTombstone) {
+  Mesh mesh({.peers_max = 2});
+  mesh.hear(1, 1, 0, 0);
+  wire::Beat goodbye = Mesh::beat(1, 3, 1);
+  goodbye.is_leaving = true;
+  mesh.members.on_beat(Mesh::at(1), goodbye, {1}, Heard::directly, mesh.out);
+  for (std::uint8_t n = 2; n < 9; ++n) {
+    wire::Beat stranger = Mesh::beat(n, 3, 2);
+    stranger.is_leaving = true;
+    EXPECT_EQ(mesh.members.on_beat(Mesh::at(2), stranger, {n}, Heard::directly, mesh.out),
+              Verdict::known);
+  }
+  EXPECT_EQ(mesh.members.tombstones().size(), 1U);
+  EXPECT_TRUE(mesh.members.tombstones().contains(crypto::address_of(key_of(1))));
 }
 
 TEST(Membership, DeniedAndNotAllowedAreRefused) {
@@ -259,11 +276,44 @@ TEST(Membership, WhenMostFallSilentTogetherTheNodeSuspectsItselfAndWaits) {
 TEST(Membership, AfterAPauseOfThisProcessSilencesStartAnew) {
   Mesh mesh;
   mesh.hear(1, 1, 0, 0);
-  mesh.members.on_pause(seconds(100));
+  mesh.members.on_pause(Mesh::at(101), seconds(100));
   mesh.tick(101);
   EXPECT_FALSE(mesh.is_suspect(1));
   mesh.tick(126);
   EXPECT_TRUE(mesh.is_suspect(1));
+}
+
+TEST(Membership, BeatHeardBeforeThePauseIsSeenDoesNotLiveLongerForIt) {
+  Mesh mesh;
+  mesh.hear(1, 1, 0, 0);
+  mesh.hear(2, 1, 0, 0);
+  mesh.tick(26);
+  ASSERT_TRUE(mesh.is_suspect(1));
+  mesh.hear(2, 2, 100, 100, Heard::directly);
+  mesh.members.on_pause(Mesh::at(100), seconds(74));
+  EXPECT_EQ(mesh.find(2)->heard, Mesh::at(100));
+  EXPECT_EQ(mesh.find(1)->heard, Mesh::at(74));
+  EXPECT_EQ(mesh.find(1)->deadline, Mesh::at(114));
+  for (int second = 101; second <= 150; ++second) mesh.tick(second);
+  EXPECT_EQ(mesh.find(1), nullptr);
+  EXPECT_EQ(mesh.find(2), nullptr) << "ttl and two heartbeats after its last beat";
+}
+
+TEST(Membership, WallClockThatIsSetAnewMakesNoBeatLookOldOrAhead) {
+  Mesh mesh;
+  mesh.hear(1, 1, 0, 0);
+  // This node's clock was 200 s behind what it says at 10 s; the peer's always was right.
+  mesh.members.set_wall(Mesh::at(10), kWall + 210'000);
+  EXPECT_EQ(mesh.members.wall_ms(Mesh::at(11)), kWall + 211'000);
+  EXPECT_EQ(mesh.find(1)->lag_ms, 200'000);
+  mesh.members.set_wall(Mesh::at(12), kWall + 12'000);
+  EXPECT_EQ(mesh.find(1)->lag_ms, 0);
+  EXPECT_EQ(mesh.hear(1, 2, 13, 13), Verdict::applied);
+  EXPECT_EQ(mesh.find(1)->heard, Mesh::at(13));
+  // Set forward by 50 s, within the limit: an honest beat is as new as before.
+  mesh.members.set_wall(Mesh::at(14), kWall + 64'000);
+  EXPECT_EQ(mesh.hear(1, 3, 20, 20), Verdict::applied);
+  EXPECT_EQ(mesh.find(1)->heard, Mesh::at(20));
 }
 
 TEST(Membership, LoadChangesAreToldRepeatedOnesAreNot) {

@@ -17,14 +17,14 @@ using std::chrono::seconds;
 constexpr std::uint64_t kWall = 1'800'000'000'000;
 
 struct Member {
-  explicit Member(std::uint8_t number, Options options)
+  Member(std::uint8_t number, Options options, const std::string& name)
       : key(crypto::KeyPair::from_seed(crypto::Seed{number})),
         signing(key),
         catalog(catalog::Catalog::builtin().value()),
         prng(number),
         node(options,
              {.version = "test",
-              .name = "node-" + std::to_string(number),
+              .name = name.empty() ? "node-" + std::to_string(number) : name,
               .endpoint_id = key.public_key(),
               .provider = key.address()},
              catalog, prng),
@@ -42,18 +42,21 @@ struct Member {
 /// Delivers calls at once; time moves in steps.
 class Pair {
  public:
-  /// One node for each layer, which holds one expert of it.
-  explicit Pair(const std::vector<LayerIndex>& layers = {0, 1}) : is_dead_(layers.size()) {
+  /// One node for each layer, which holds one expert of it; the last one's is of model `last`.
+  explicit Pair(const std::vector<LayerIndex>& layers = {0, 1}, const ModelId& last = "m",
+                const std::string& name = "")
+      : is_dead_(layers.size()) {
     Options later;
     later.bootstrap = {"10.0.0.1:9001"};
     for (std::size_t i = 0; i < layers.size(); ++i) {
-      members_.push_back(
-          std::make_unique<Member>(static_cast<std::uint8_t>(i + 1), i == 0 ? Options{} : later));
+      members_.push_back(std::make_unique<Member>(static_cast<std::uint8_t>(i + 1),
+                                                  i == 0 ? Options{} : later, name));
     }
     for (std::size_t i = 0; i < layers.size(); ++i) {
       Outbox out;
       Member& member = *members_[i];
-      work::HoldingRow row{.layer = {"m", layers[i]}, .expert = 7};
+      const ModelId model = i + 1 == layers.size() ? last : "m";
+      work::HoldingRow row{.layer = {model, layers[i]}, .expert = 7};
       row.hash.fill(static_cast<std::uint8_t>(i + 1));
       row.source_uri = "tenzro://blob/" + to_hex(row.hash);
       row.facts.up_type = tensor::WeightType::q8_0;
@@ -171,6 +174,34 @@ TEST(NodeInAMesh, ShardMapHasTheOthersBlobUriOnceItsPagesCame) {
   EXPECT_EQ(holding->blob, hash);
   EXPECT_EQ(holding->types->up, tensor::WeightType::q8_0);
   EXPECT_FALSE(holding->types->gate.has_value());
+}
+
+TEST(NodeInAMesh, NamesOfModelsThatNobodyHasDoNotKeepARealOneOut) {
+  Pair pair({0, 1, 2}, "other");
+  pair.run_for(seconds(5));
+  for (int i = 0; i < 300; ++i)
+    pair.ask<rpc::ShardMapAnswer>(0, rpc::ShardMapCall{.model = "junk-" + std::to_string(i)});
+  pair.ask<rpc::ShardMapAnswer>(0, rpc::ShardMapCall{.model = "other"});
+  pair.run_for(seconds(5));
+  const auto* holding = pair.node(0).view().holding(pair.address(2), {"other", 2, 7});
+  ASSERT_NE(holding, nullptr);
+  BlobHash hash;
+  hash.fill(3);
+  EXPECT_EQ(holding->blob, hash);
+}
+
+TEST(NodeInAMesh, NameIsToldWithoutControlsAndCutBetweenCharacters) {
+  const std::string filler(253, 'x');
+  // A control, a lone byte, a late control, and characters of two and three bytes at the end.
+  Pair pair({0, 1}, "m",
+            "\x1b[1m"
+            "\xff\xc2\x9b" +
+                filler.substr(3) + "\xc3\xa9\xe2\x82\xac");
+  pair.run_for(seconds(5));
+  const auto* peer = pair.node(0).gossip()->membership().find(pair.address(1));
+  ASSERT_NE(peer, nullptr);
+  ASSERT_NE(peer->facts, nullptr);
+  EXPECT_EQ(peer->facts->name, "[1m" + filler.substr(3) + "\xc3\xa9");
 }
 
 TEST(NodeInAMesh, DrainingIsSeenByTheOther) {
