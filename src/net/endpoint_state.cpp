@@ -99,8 +99,11 @@ void EndpointState::on_datagram(const Datagram& datagram, ngtcp2_tstamp now) {
       return;
     }
   }
-  const Doorkeeper::Load load{.half_open = table_.half_open(),
-                              .is_full = table_.size() >= options_.connections_max};
+  // A quarter is kept for our own dials: strangers must not cut this node off from its peers.
+  const std::size_t inbound_max = options_.connections_max - options_.connections_max / 4;
+  const Doorkeeper::Load load{
+      .half_open = table_.half_open(),
+      .is_full = table_.size() >= options_.connections_max || table_.inbound() >= inbound_max};
   const auto admitted = doorkeeper_->admit(datagram, *head, load, now);
   if (!admitted) return;
   auto connection = Connection::accept(

@@ -72,6 +72,8 @@ struct Options {
   Duration keep_alive = std::chrono::seconds(10);
   /// A dial that has not finished by then has failed.
   Duration handshake_timeout = std::chrono::seconds(5);
+  /// In both directions; of inbound ones three quarters of it, so that strangers leave room for
+  /// dials.
   std::size_t connections_max = 4096;
   /// Inbound streams at once, a connection.
   std::size_t streams_max = 256;
