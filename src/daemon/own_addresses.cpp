@@ -17,31 +17,47 @@ bool is_loopback(std::string_view address) {
 
 }  // namespace
 
-std::vector<std::string> reachable_addresses(const std::string& bound) {
-  constexpr std::string_view kWildcards[] = {"0.0.0.0:", "[::]:"};
-  std::string port;
-  for (const std::string_view wildcard : kWildcards) {
-    if (bound.starts_with(wildcard)) port = bound.substr(wildcard.size());
-  }
-  if (port.empty()) return {bound};
-  std::vector<std::string> addresses;
+HostAddresses host_addresses() {
+  HostAddresses host;
   ifaddrs* list = nullptr;
-  if (getifaddrs(&list) == 0) {
-    for (const ifaddrs* at = list; at != nullptr && addresses.size() < kAddressesMax;
-         at = at->ifa_next) {
-      const bool is_usable = at->ifa_addr != nullptr && at->ifa_addr->sa_family == AF_INET &&
-                             (at->ifa_flags & IFF_UP) != 0 && (at->ifa_flags & IFF_LOOPBACK) == 0;
-      if (!is_usable) continue;
-      const void* raw = at->ifa_addr;
-      char text[INET_ADDRSTRLEN] = {};
-      if (inet_ntop(AF_INET, &static_cast<const sockaddr_in*>(raw)->sin_addr, text, sizeof text) !=
-          nullptr)
-        addresses.push_back(std::string(text) + ":" + port);
+  if (getifaddrs(&list) != 0) return host;
+  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr || (at->ifa_flags & IFF_UP) == 0 ||
+        (at->ifa_flags & IFF_LOOPBACK) != 0)
+      continue;
+    const void* raw = at->ifa_addr;
+    char text[INET6_ADDRSTRLEN] = {};
+    if (at->ifa_addr->sa_family == AF_INET) {
+      const in_addr& ip = static_cast<const sockaddr_in*>(raw)->sin_addr;
+      if (inet_ntop(AF_INET, &ip, text, sizeof text) != nullptr) host.ipv4.emplace_back(text);
+    } else if (at->ifa_addr->sa_family == AF_INET6) {
+      const in6_addr& ip = static_cast<const sockaddr_in6*>(raw)->sin6_addr;
+      if (!IN6_IS_ADDR_LINKLOCAL(&ip) && inet_ntop(AF_INET6, &ip, text, sizeof text) != nullptr)
+        host.ipv6.push_back("[" + std::string(text) + "]");
     }
-    freeifaddrs(list);
   }
-  addresses.push_back("127.0.0.1:" + port);
+  freeifaddrs(list);
+  return host;
+}
+
+std::vector<std::string> reachable_addresses(const std::string& bound, const HostAddresses& host) {
+  constexpr std::string_view kIpv4Wildcard = "0.0.0.0:";
+  constexpr std::string_view kBothWildcard = "[::]:";
+  const bool takes_ipv6 = bound.starts_with(kBothWildcard);
+  if (!takes_ipv6 && !bound.starts_with(kIpv4Wildcard)) return {bound};
+  const std::string port = bound.substr(bound.rfind(':'));
+  std::vector<std::string> addresses;
+  for (const std::string& ip : host.ipv4) addresses.push_back(ip + port);
+  if (takes_ipv6) {
+    for (const std::string& ip : host.ipv6) addresses.push_back(ip + port);
+  }
+  if (addresses.empty()) addresses.push_back("127.0.0.1" + port);
+  if (addresses.size() > kAddressesMax) addresses.resize(kAddressesMax);
   return addresses;
+}
+
+std::vector<std::string> reachable_addresses(const std::string& bound) {
+  return reachable_addresses(bound, host_addresses());
 }
 
 std::string reachable_endpoint(const std::string& scheme, const std::string& rpc,

@@ -25,6 +25,11 @@ CurlMulti make_multi(const ClientOptions& options) {
   return multi;
 }
 
+/// Short enough to need no memory itself.
+Error out_of_memory() {
+  return {ErrorCode::busy, {}, "out of memory"};
+}
+
 }  // namespace
 
 ClientThread::ClientThread(const ClientOptions& options, Report report)
@@ -81,12 +86,31 @@ bool ClientThread::take_inbox() {
     inbox = std::exchange(inbox_, {});
   }
   for (auto& [call, request] : inbox.begun) {
-    auto transfer = std::make_unique<Transfer>(std::move(request), call, options_, replies_bytes_);
-    curl_multi_add_handle(multi_.get(), transfer->handle());
-    transfers_.emplace(call, std::move(transfer));
+    // Nothing above this thread would catch it; the call alone fails, through no fault of its peer.
+    try {
+      start(call, std::move(request));
+    } catch (const std::bad_alloc&) {
+      report_(call, {.answer = fail(out_of_memory())});
+    }
   }
   for (const CallRef call : inbox.dropped) end(call);
   return true;
+}
+
+void ClientThread::start(CallRef call, ClientRequest request) {
+  auto transfer = std::make_unique<Transfer>(std::move(request), call, options_, replies_bytes_);
+  const auto added = transfers_.emplace(call, std::move(transfer)).first;
+  if (curl_multi_add_handle(multi_.get(), added->second->handle()) == CURLM_OK) return;
+  transfers_.erase(added);
+  throw std::bad_alloc();
+}
+
+Outcome ClientThread::outcome_of(Transfer& transfer, CURLcode code) {
+  try {
+    return transfer.outcome(code);
+  } catch (const std::bad_alloc&) {
+    return {.answer = fail(out_of_memory())};
+  }
 }
 
 void ClientThread::take_outcomes() {
@@ -97,7 +121,7 @@ void ClientThread::take_outcomes() {
     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &owner);
     auto* const transfer = static_cast<Transfer*>(static_cast<void*>(owner));
     const CallRef call = transfer->call();
-    Outcome outcome = transfer->outcome(message->data.result);
+    Outcome outcome = outcome_of(*transfer, message->data.result);
     end(call);  // before the report: the message dies with the handle
     report_(call, std::move(outcome));
   }

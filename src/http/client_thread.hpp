@@ -4,7 +4,8 @@
 ///
 /// `begin` and `drop` are called by the client's owner; `report` is called on the thread, once a
 /// call that was not dropped before its end. (A drop may cross an outcome on its way.) The inbox
-/// holds at most two entries a call, and the client bounds the calls.
+/// holds at most two entries a call, and the client bounds the calls. A call that memory runs out
+/// for ends as `busy`.
 #include <functional>
 #include <map>
 #include <memory>
@@ -41,7 +42,10 @@ class ClientThread {
   void run();
   /// False once the client is gone.
   bool take_inbox();
+  /// Throws std::bad_alloc, and then there is no transfer.
+  void start(CallRef call, ClientRequest request);
   void take_outcomes();
+  [[nodiscard]] static Outcome outcome_of(Transfer& transfer, CURLcode code);
   void end(CallRef call);
 
   ClientOptions options_;

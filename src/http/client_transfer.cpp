@@ -105,10 +105,14 @@ bool Transfer::on_header(std::size_t bytes) {
 
 bool Transfer::on_body(std::span<const std::byte> bytes) {
   if (bytes.empty()) return true;
-  is_too_large_ = bytes.size() > request_.bytes_max - received_ ||
-                  bytes.size() > replies_bytes_max_ - replies_bytes_ ||
-                  !make_room(received_ + bytes.size());
-  if (is_too_large_) return false;
+  try {
+    is_too_large_ = bytes.size() > request_.bytes_max - received_ ||
+                    bytes.size() > replies_bytes_max_ - replies_bytes_ ||
+                    !make_room(received_ + bytes.size());
+  } catch (const std::bad_alloc&) {
+    is_out_of_memory_ = true;  // libcurl is C: nothing may be thrown through it
+  }
+  if (is_too_large_ || is_out_of_memory_) return false;
   std::memcpy(reply_.mutable_bytes().data() + received_, bytes.data(), bytes.size());
   received_ += bytes.size();
   replies_bytes_ += bytes.size();
@@ -135,6 +139,10 @@ Outcome Transfer::outcome(CURLcode code) {
   curl_easy_getinfo(handle_.get(), CURLINFO_SIZE_UPLOAD_T, &sent);
   outcome.bytes_sent = static_cast<std::uint64_t>(std::max<curl_off_t>(0, sent));
   const std::string where = request_.endpoint.text();
+  if (is_out_of_memory_) {
+    outcome.answer = fail(ErrorCode::busy, {}, "out of memory");
+    return outcome;
+  }
   if (is_too_large_) {
     outcome.answer = fail(ErrorCode::no_space, where,
                           "the reply is larger than " + std::to_string(request_.bytes_max) +

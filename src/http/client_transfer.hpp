@@ -85,6 +85,7 @@ class Transfer {
   BufferRef reply_;  ///< its first `received_` bytes are the reply's
   std::size_t received_ = 0;
   bool is_too_large_ = false;
+  bool is_out_of_memory_ = false;
 };
 
 }  // namespace tenzro::http

@@ -12,7 +12,10 @@ bool ConnectionTable::IdOrder::operator()(const ngtcp2_cid& a, const ngtcp2_cid&
 
 Connection& ConnectionTable::add(std::unique_ptr<Connection> connection) {
   Connection& added = *connection;
-  if (added.side() == Side::server) ++half_open_;
+  if (added.side() == Side::server) {
+    ++inbound_;
+    ++half_open_;
+  }
   all_[&added] = std::move(connection);
   return added;
 }
@@ -101,7 +104,10 @@ void ConnectionTable::sweep() {
   std::erase_if(dirty_, [&](Connection* connection) { return dead.contains(connection); });
   for (Connection* connection : dead) {
     by_time_.erase({connection->listed_expiry, connection});
-    if (connection->side() == Side::server && !connection->is_connected()) --half_open_;
+    if (connection->side() == Side::server) {
+      --inbound_;
+      if (!connection->is_connected()) --half_open_;
+    }
     all_.erase(connection);
   }
 }
@@ -120,6 +126,7 @@ void ConnectionTable::clear() {
   dirty_.clear();
   dead_.clear();
   all_.clear();
+  inbound_ = 0;
   half_open_ = 0;
 }
 

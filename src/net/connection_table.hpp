@@ -47,6 +47,8 @@ class ConnectionTable {
 
   [[nodiscard]] std::size_t size() const { return all_.size(); }
 
+  [[nodiscard]] std::size_t inbound() const { return inbound_; }
+
   /// Inbound connections that have not finished their handshake.
   [[nodiscard]] std::size_t half_open() const { return half_open_; }
 
@@ -65,6 +67,7 @@ class ConnectionTable {
   std::set<std::pair<ngtcp2_tstamp, Connection*>> by_time_;
   std::vector<Connection*> dirty_;
   std::vector<Connection*> dead_;
+  std::size_t inbound_ = 0;
   std::size_t half_open_ = 0;
 };
 

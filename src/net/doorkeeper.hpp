@@ -7,7 +7,7 @@
 ///  - An Initial packet begins a connection. While kRetryFrom inbound handshakes are unfinished,
 ///  its
 ///    sender must first come back with a token (Retry), which proves its address; from kHalfOpenMax
-///    on it is dropped. Beyond the limit of connections it is refused.
+///    on it is dropped. Beyond the limits of connections it is refused.
 ///  - Another version is answered with the versions we speak; a packet of a connection that we
 ///    forgot with a stateless reset, shorter than the packet.
 ///  - Answers without a connection are limited to kAnswersPerSecond: nobody may use this node to

@@ -1,9 +1,10 @@
-// EndpointState: calls, links and dialling.
+// EndpointState: calls, links, dialling, and what is told about peers and packets.
 #include <algorithm>
 #include <utility>
 
 #include "connection_callbacks.hpp"
 #include "endpoint_state.hpp"
+#include "own_address.hpp"
 
 namespace tenzro::net {
 namespace {
@@ -52,8 +53,15 @@ std::shared_ptr<Link> EndpointState::open_link(const Target& target, wire::Proto
   }
   auto link = std::make_shared<Link>(context_, key, target);
   links_[std::move(key)] = link;
+  // Whoever calls itself, or anybody at an address, gets what it asks for.
+  Link::IsOwn is_own;
+  if (target.id && *target.id != self_) {
+    is_own = [this](const SocketAddress& address) {
+      return is_own_address(address, socket_.local());
+    };
+  }
   link->start(
-      socket_.local().family(), options_.handshake_timeout,
+      socket_.local().family(), options_.handshake_timeout, std::move(is_own),
       [this, raw = link.get()](const SocketAddress& to, Duration timeout) {
         return dial(*raw, to, timeout);
       },
@@ -144,6 +152,27 @@ void EndpointState::close(std::function<void()> done) {
     self->turn();
     if (done) done();
   });
+}
+
+std::optional<Duration> EndpointState::rtt(const EndpointId& peer) const {
+  const auto found = accounts_.find(peer);
+  if (found == accounts_.end()) return std::nullopt;
+  return found->second->connections.front()->rtt();
+}
+
+Totals EndpointState::totals() const {
+  Totals totals = totals_;
+  const UdpSocket::Counts& socket = socket_.counts();
+  totals.bytes_sent = socket.bytes_sent;
+  totals.bytes_received = socket.bytes_received;
+  totals.packets_sent = socket.packets_sent;
+  totals.packets_received = socket.packets_received;
+  totals.gso_fallbacks = socket.gso_fallbacks;
+  const Doorkeeper::Counts& door = doorkeeper_->counts();
+  totals.packets_dropped = unparsable_ + door.dropped;
+  totals.retries = door.retries;
+  totals.stateless_resets = door.stateless_resets;
+  return totals;
 }
 
 }  // namespace tenzro::net

@@ -52,6 +52,7 @@ Status EndpointState::open(const crypto::KeyPair& identity) {
   auto tls = TlsIdentity::make(identity);
   if (!tls) return fail(std::move(tls.error()));
   identity_ = std::move(*tls);
+  self_ = identity.public_key();
   if (Status opened = socket_.open(*listen); !opened) return opened;
   shared_ = std::make_unique<ConnectionContext>(ConnectionContext{
       .socket = socket_, .identity = *identity_, .options = options_, .limits = seams_.limits});
@@ -98,8 +99,11 @@ void EndpointState::on_datagram(const Datagram& datagram, ngtcp2_tstamp now) {
       return;
     }
   }
-  const Doorkeeper::Load load{.half_open = table_.half_open(),
-                              .is_full = table_.size() >= options_.connections_max};
+  // A quarter is kept for our own dials: strangers must not cut this node off from its peers.
+  const std::size_t inbound_max = options_.connections_max - options_.connections_max / 4;
+  const Doorkeeper::Load load{
+      .half_open = table_.half_open(),
+      .is_full = table_.size() >= options_.connections_max || table_.inbound() >= inbound_max};
   const auto admitted = doorkeeper_->admit(datagram, *head, load, now);
   if (!admitted) return;
   auto connection = Connection::accept(
@@ -280,27 +284,6 @@ void EndpointState::on_lost(Connection& connection, const Error& error) {
   } else if (!is_closed_) {
     link.try_next(error);
   }
-}
-
-std::optional<Duration> EndpointState::rtt(const EndpointId& peer) const {
-  const auto found = accounts_.find(peer);
-  if (found == accounts_.end()) return std::nullopt;
-  return found->second->connections.front()->rtt();
-}
-
-Totals EndpointState::totals() const {
-  Totals totals = totals_;
-  const UdpSocket::Counts& socket = socket_.counts();
-  totals.bytes_sent = socket.bytes_sent;
-  totals.bytes_received = socket.bytes_received;
-  totals.packets_sent = socket.packets_sent;
-  totals.packets_received = socket.packets_received;
-  totals.gso_fallbacks = socket.gso_fallbacks;
-  const Doorkeeper::Counts& door = doorkeeper_->counts();
-  totals.packets_dropped = unparsable_ + door.dropped;
-  totals.retries = door.retries;
-  totals.stateless_resets = door.stateless_resets;
-  return totals;
 }
 
 }  // namespace tenzro::net

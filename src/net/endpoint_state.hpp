@@ -116,6 +116,7 @@ class EndpointState final : public ConnectionOwner,
   Seams seams_;
   UdpSocket socket_;
   std::unique_ptr<TlsIdentity> identity_;
+  EndpointId self_{};
   std::unique_ptr<ConnectionContext> shared_;
   std::unique_ptr<Doorkeeper> doorkeeper_;
   ConnectionTable table_;

@@ -21,8 +21,9 @@ Link::Link(asio::io_context& context, LinkKey key, const Target& target)
   for (std::size_t i = 0; i < count; ++i) addresses_.push_back(target.addresses[i]);
 }
 
-void Link::start(int family, Duration timeout, Attempt attempt, GaveUp gave_up) {
+void Link::start(int family, Duration timeout, IsOwn is_own, Attempt attempt, GaveUp gave_up) {
   family_ = family;
+  is_own_ = std::move(is_own);
   attempt_timeout_ =
       timeout / static_cast<std::int64_t>(std::max<std::size_t>(1, addresses_.size()));
   attempt_ = std::move(attempt);
@@ -39,9 +40,15 @@ void Link::start(int family, Duration timeout, Attempt attempt, GaveUp gave_up) 
 
 void Link::try_next(const Error& error) {
   connection = nullptr;
-  // That somebody else answered says more than that nobody did.
-  if (last_error_.code != ErrorCode::forbidden) last_error_ = error;
+  note_failure(error);
   step();
+}
+
+void Link::note_failure(const Error& error) {
+  const bool is_forbidden = error.code == ErrorCode::forbidden;
+  if (is_forbidden && !was_only_forbidden_) return;
+  was_only_forbidden_ = is_forbidden;
+  last_error_ = error;
 }
 
 void Link::step() {
@@ -50,7 +57,7 @@ void Link::step() {
       const SocketAddress next = candidates_.front();
       candidates_.pop_front();
       if (attempt_(next, attempt_timeout_)) return;
-      last_error_ = {ErrorCode::io, next.text(), "cannot be dialled"};
+      note_failure({ErrorCode::io, next.text(), "cannot be dialled"});
       continue;
     }
     if (addresses_.empty()) {
@@ -62,7 +69,7 @@ void Link::step() {
     addresses_.pop_front();
     const std::optional<HostPort> where = HostPort::parse(text);
     if (!where) {
-      last_error_ = {ErrorCode::io, text.substr(0, 256), "not an address"};
+      note_failure({ErrorCode::io, text.substr(0, 256), "not an address"});
       continue;
     }
     if (const auto numeric = SocketAddress::of(*where)) {
@@ -74,10 +81,13 @@ void Link::step() {
 }
 
 void Link::add_candidate(const SocketAddress& address) {
-  if (const auto reachable = address.for_family(family_)) {
-    candidates_.push_back(*reachable);
+  const auto reachable = address.for_family(family_);
+  if (!reachable) {
+    note_failure({ErrorCode::io, address.text(), "this endpoint listens on another IP version"});
+  } else if (is_own_ && is_own_(*reachable)) {
+    note_failure({ErrorCode::io, address.text(), "this endpoint listens there itself"});
   } else {
-    last_error_ = {ErrorCode::io, address.text(), "this endpoint listens on another IP version"};
+    candidates_.push_back(*reachable);
   }
 }
 
@@ -89,7 +99,7 @@ void Link::resolve(const HostPort& where) {
           std::error_code error, const asio::ip::udp::resolver::results_type& results) {
         if (!*alive) return;
         is_resolving_ = false;
-        if (error) last_error_ = {ErrorCode::io, host, error.message()};
+        if (error) note_failure({ErrorCode::io, host, error.message()});
         std::size_t taken = 0;
         for (const auto& entry : results) {
           if (taken++ == kResolvedMax) break;

@@ -5,7 +5,9 @@
 ///
 /// A link exists while it is being dialled or has a connection. Its whole dial has
 /// Options::handshake_timeout, shared out over the addresses. Names are resolved when their turn
-/// comes. Bounded: kAddressesMax addresses, kResolvedMax of one name.
+/// comes. It ends as `forbidden` only where another key answered at every address; where any failed
+/// in another way the peer may still be what it says. Bounded: kAddressesMax addresses,
+/// kResolvedMax of one name.
 #include <deque>
 #include <functional>
 #include <memory>
@@ -48,11 +50,13 @@ class Link {
   /// Asks for the next attempt. False where it cannot even be begun.
   using Attempt = std::function<bool(const SocketAddress& to, Duration timeout)>;
   using GaveUp = std::function<void(const Error&)>;
+  /// Whether this very endpoint listens there; such addresses are skipped.
+  using IsOwn = std::function<bool(const SocketAddress&)>;
 
   Link(asio::io_context& context, LinkKey key, const Target& target);
 
   /// Begins; `attempt` and `gave_up` run from here, from try_next(), or from the loop.
-  void start(int family, Duration timeout, Attempt attempt, GaveUp gave_up);
+  void start(int family, Duration timeout, IsOwn is_own, Attempt attempt, GaveUp gave_up);
   /// The attempt failed.
   void try_next(const Error& error);
   void on_connected(Connection& connection);
@@ -73,15 +77,19 @@ class Link {
   void step();
   void resolve(const HostPort& where);
   void add_candidate(const SocketAddress& address);
+  /// Why one of the addresses did not lead to the peer.
+  void note_failure(const Error& error);
 
   LinkKey key_;
   std::deque<std::string> addresses_;
   std::deque<SocketAddress> candidates_;
   int family_ = 0;
   Duration attempt_timeout_{};
+  IsOwn is_own_;
   Attempt attempt_;
   GaveUp gave_up_;
   Error last_error_;
+  bool was_only_forbidden_ = true;
   bool is_resolving_ = false;
   /// Handlers that come late find it false.
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);

@@ -39,9 +39,9 @@ class OpensslSession final : public TlsSession {
       : TlsSession(connection, expected) {}
 
   ~OpensslSession() override {
-    // The helper must not be reached through a session that outlives it.
+    // The context of ngtcp2 must not be reached through a session that outlives it.
     if (ssl_ != nullptr) SSL_set_app_data(ssl_, nullptr);
-    if (helper_ != nullptr) ngtcp2_crypto_ossl_ctx_del(helper_);
+    if (quic_context_ != nullptr) ngtcp2_crypto_ossl_ctx_del(quic_context_);
     SSL_free(ssl_);
   }
 
@@ -50,7 +50,7 @@ class OpensslSession final : public TlsSession {
 
   [[nodiscard]] bool open(SSL_CTX* context) {
     ssl_ = SSL_new(context);
-    if (ssl_ == nullptr || ngtcp2_crypto_ossl_ctx_new(&helper_, ssl_) != 0) return false;
+    if (ssl_ == nullptr || ngtcp2_crypto_ossl_ctx_new(&quic_context_, ssl_) != 0) return false;
     SSL_set_app_data(ssl_, reference());
     return true;
   }
@@ -72,7 +72,7 @@ class OpensslSession final : public TlsSession {
     return true;
   }
 
-  void* native_handle() override { return helper_; }
+  void* native_handle() override { return quic_context_; }
 
   [[nodiscard]] std::optional<wire::Protocol> protocol() const override {
     const unsigned char* name = nullptr;
@@ -101,7 +101,7 @@ class OpensslSession final : public TlsSession {
 
  private:
   SSL* ssl_ = nullptr;
-  ngtcp2_crypto_ossl_ctx* helper_ = nullptr;
+  ngtcp2_crypto_ossl_ctx* quic_context_ = nullptr;
 };
 
 /// Takes the first protocol on offer that we speak.

@@ -57,8 +57,8 @@ class Handler {
   virtual ~Handler() = default;
   /// Errors: io (unreachable, reset, connection lost), cancelled (the peer ended the connection, or
   /// was restarted, before it heard of the call: calling again is safe), forbidden (another key
-  /// answered, or the peer refused the request), no_space (the reply is larger than the protocol
-  /// allows), busy (a limit of this endpoint).
+  /// answered at every address, or the peer refused the request), no_space (the reply is larger
+  /// than the protocol allows), busy (a limit of this endpoint).
   virtual void on_reply(PeerCallId call, Result<Reply> reply) = 0;
   virtual void on_request(Request request) = 0;
   /// The peer reset the stream or the connection is gone: nobody waits for the reply.
@@ -72,6 +72,8 @@ struct Options {
   Duration keep_alive = std::chrono::seconds(10);
   /// A dial that has not finished by then has failed.
   Duration handshake_timeout = std::chrono::seconds(5);
+  /// In both directions; of inbound ones three quarters of it, so that strangers leave room for
+  /// dials.
   std::size_t connections_max = 4096;
   /// Inbound streams at once, a connection.
   std::size_t streams_max = 256;

@@ -195,6 +195,15 @@ TEST(HttpClient, LargeBodiesTravelBothWaysOverOneConnection) {
   EXPECT_EQ(server.stats().connections, 1U);
 }
 
+TEST(HttpClient, ARequestThatCannotBeMadeFailsAloneAndTheNextIsAnswered) {
+  TestServer server;
+  Calls calls;
+  Post post = to(endpoint_of(server.port()));
+  post.path = "/" + std::string(9'000'000, 'p');  // longer than libcurl takes: as if out of memory
+  EXPECT_EQ(code_of(calls.post(std::move(post))), ErrorCode::busy);
+  EXPECT_TRUE(calls.post(to(endpoint_of(server.port()))));
+}
+
 TEST(HttpClient, AnEmptyBodyIsSentAndAnEmptyAnswerTaken) {
   TestServer server;
   server.answer = [](std::string_view body) { return body.empty() ? "notify" : "other"; };

@@ -102,6 +102,31 @@ TEST_F(CallTest, AnotherKeyAtTheAddressIsForbidden) {
   EXPECT_TRUE(server_.requests.empty());
 }
 
+TEST_F(CallTest, AnotherKeyIsForgivenWhereAnAddressFailedOtherwise) {
+  Peer other(loop_, 3);
+  Target target = server_.target();
+  for (const bool is_first : {true, false}) {
+    target.addresses = {other.endpoint().address()};
+    target.addresses.insert(is_first ? target.addresses.begin() : target.addresses.end(),
+                            "no address");
+    const Result<Reply>& ended = wait(client_, client_.call(target, "hello"));
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.error().code, ErrorCode::io) << is_first;
+  }
+}
+
+TEST_F(CallTest, OwnAddressAmongThoseOfAPeerIsSkipped) {
+  server_.echoes = true;
+  Target target = server_.target();
+  target.addresses = {client_.endpoint().address()};
+  const Result<Reply>& alone = wait(client_, client_.call(target, "hello"));
+  ASSERT_FALSE(alone);
+  EXPECT_EQ(alone.error().code, ErrorCode::io);
+  EXPECT_EQ(client_.endpoint().totals().packets_sent, 0U);
+  target.addresses.push_back(server_.endpoint().address());
+  EXPECT_TRUE(wait(client_, client_.call(target, "hello")));
+}
+
 TEST_F(CallTest, TargetWithoutIdTakesWhoeverAnswers) {
   server_.echoes = true;
   const auto& ended =

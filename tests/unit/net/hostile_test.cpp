@@ -105,5 +105,24 @@ TEST(HostileTest, ConnectionBeyondTheLimitIsRefusedAtOnce) {
   EXPECT_EQ(server.endpoint().connections(), 1U);
 }
 
+TEST(HostileTest, StrangersLeaveRoomForOwnDials) {
+  exec::Loop loop;
+  Peer node(loop, 1, {.connections_max = 4});
+  Peer friendly(loop, 2);
+  node.echoes = true;
+  friendly.echoes = true;
+  std::deque<Peer> strangers;
+  for (std::uint8_t seed = 3; seed < 8; ++seed) {
+    Peer& stranger = strangers.emplace_back(loop, seed);
+    const PeerCallId call = stranger.call(node.target(), "hello");
+    ASSERT_TRUE(run_until(loop, [&] { return stranger.ended(call) != nullptr; }));
+    EXPECT_EQ(stranger.ended(call)->has_value(), strangers.size() <= 3) << strangers.size();
+  }
+  EXPECT_EQ(node.endpoint().connections(), 3U);
+  const PeerCallId own = node.call(friendly.target(), "hello");
+  ASSERT_TRUE(run_until(loop, [&] { return node.ended(own) != nullptr; }));
+  EXPECT_TRUE(*node.ended(own)) << node.ended(own)->error().message();
+}
+
 }  // namespace
 }  // namespace tenzro::net

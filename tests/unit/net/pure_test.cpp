@@ -3,6 +3,7 @@
 
 #include "datagram.hpp"
 #include "mtu_guard.hpp"
+#include "own_address.hpp"
 #include "send_queue.hpp"
 #include "socket_address.hpp"
 #include "stream.hpp"
@@ -169,6 +170,28 @@ TEST(DatagramTest, UnknownVersionIsToldApart) {
   packet[4] = 1;
   packet[1] = packet[2] = packet[3] = 0;
   EXPECT_FALSE(read_head(packet));
+}
+
+TEST(OwnAddressTest, BoundAddressIsOwnAndItsNeighboursAreNot) {
+  const auto is_own = [](const char* address, const char* bound) {
+    return is_own_address(*SocketAddress::parse(address), *SocketAddress::parse(bound));
+  };
+  EXPECT_TRUE(is_own("10.0.0.7:9001", "10.0.0.7:9001"));
+  EXPECT_TRUE(is_own("[::ffff:10.0.0.7]:9001", "10.0.0.7:9001"));
+  EXPECT_FALSE(is_own("10.0.0.7:9002", "10.0.0.7:9001"));
+  EXPECT_FALSE(is_own("10.0.0.8:9001", "10.0.0.7:9001"));
+  EXPECT_FALSE(is_own("127.0.0.1:9001", "127.0.0.2:9001"));
+}
+
+TEST(OwnAddressTest, WildcardIsEveryAddressOfThisMachine) {
+  for (const char* bound : {"0.0.0.0:9001", "[::]:9001"}) {
+    const SocketAddress wildcard = *SocketAddress::parse(bound);
+    EXPECT_TRUE(is_own_address(*SocketAddress::parse("127.0.0.3:9001"), wildcard)) << bound;
+    EXPECT_TRUE(is_own_address(*SocketAddress::parse("[::1]:9001"), wildcard)) << bound;
+    EXPECT_FALSE(is_own_address(*SocketAddress::parse("127.0.0.1:9002"), wildcard)) << bound;
+    // Of a range for documents: no machine has it.
+    EXPECT_FALSE(is_own_address(*SocketAddress::parse("203.0.113.9:9001"), wildcard)) << bound;
+  }
 }
 
 }  // namespace
