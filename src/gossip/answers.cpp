@@ -25,14 +25,23 @@ std::vector<wire::DigestEntry> sorted(std::vector<wire::DigestEntry> entries) {
 /// Beyond it a node without addresses is not asked, and is known by what it sends alone.
 constexpr std::size_t kContactsMax = 256;
 
-/// A node that announces no address is asked for its record and pages where it was seen.
+/// A node whose record is not here yet (this one may have restarted, which the others did not
+/// notice), or announces no address, is asked for its record and pages where it was seen.
 void note_contact(const membership::Membership& members, const work::PeerRequest& request,
                   std::map<EndpointId, std::vector<std::string>>& contacts) {
   const membership::Peer* peer = members.find(crypto::address_of(request.from));
-  const bool is_silent_on_it =
-      peer != nullptr && peer->facts != nullptr && peer->facts->addresses.empty();
-  if (!is_silent_on_it || request.address.empty()) return;
-  if (contacts.size() >= kContactsMax && !contacts.contains(request.from)) return;
+  const bool has_told =
+      peer != nullptr && peer->facts != nullptr && !peer->facts->addresses.empty();
+  const bool has_left = members.tombstones().contains(crypto::address_of(request.from));
+  if (has_told || has_left || request.address.empty()) return;
+  if (contacts.size() >= kContactsMax && !contacts.contains(request.from)) {
+    // Strangers make room: whoever has sent no record may never do so.
+    const auto stranger = std::find_if(contacts.begin(), contacts.end(), [&](const auto& contact) {
+      return members.find(crypto::address_of(contact.first)) == nullptr;
+    });
+    if (stranger == contacts.end()) return;
+    contacts.erase(stranger);
+  }
   contacts.insert_or_assign(request.from, std::vector{request.address});
 }
 

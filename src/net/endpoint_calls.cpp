@@ -47,7 +47,11 @@ void EndpointState::call(PeerCallId call, const Target& target, wire::Protocol p
 
 std::shared_ptr<Link> EndpointState::open_link(const Target& target, wire::Protocol protocol) {
   LinkKey key = LinkKey::of(target, protocol);
-  if (const auto found = links_.find(key); found != links_.end()) return found->second;
+  if (const auto found = links_.find(key); found != links_.end()) {
+    if (!found->second->has_moved(target.addresses)) return found->second;
+    const std::shared_ptr<Link> left = found->second;  // fail_link removes it
+    fail_link(*left, {ErrorCode::cancelled, {}, "the peer has moved to another address"});
+  }
   if (links_.size() >= options_.connections_max || table_.size() >= options_.connections_max) {
     return nullptr;
   }

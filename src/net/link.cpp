@@ -13,7 +13,8 @@ LinkKey LinkKey::of(const Target& target, wire::Protocol protocol) {
 }
 
 Link::Link(asio::io_context& context, LinkKey key, const Target& target)
-    : key_(std::move(key)),
+    : dialled_at_(target.addresses),
+      key_(std::move(key)),
       last_error_{ErrorCode::io, {}, "the peer has no address"},
       resolver_(context),
       deadline_(context) {

@@ -55,6 +55,12 @@ class Link {
 
   Link(asio::io_context& context, LinkKey key, const Target& target);
 
+  /// Whether the peer is now said to be at other addresses than those it was dialled at. Why: a
+  /// process that came back elsewhere leaves a connection behind that nobody answers.
+  [[nodiscard]] bool has_moved(const std::vector<std::string>& addresses) const {
+    return !addresses.empty() && !dialled_at_.empty() && addresses != dialled_at_;
+  }
+
   /// Begins; `attempt` and `gave_up` run from here, from try_next(), or from the loop.
   void start(int family, Duration timeout, IsOwn is_own, Attempt attempt, GaveUp gave_up);
   /// The attempt failed.
@@ -74,6 +80,7 @@ class Link {
   std::deque<WaitingCall> waiting;
 
  private:
+  std::vector<std::string> dialled_at_;
   void step();
   void resolve(const HostPort& where);
   void add_candidate(const SocketAddress& address);
