@@ -1,5 +1,7 @@
 #include "metrics_page.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -33,10 +35,14 @@ class Page {
 
  private:
   ClientMetric& add(const char* name, const char* help, MetricType type, const Labels& labels) {
-    if (families_.empty() || families_.back().name != name) {
+    // Once a name on a page, whoever adds to it: readers refuse a family that comes twice.
+    auto family = std::find_if(families_.begin(), families_.end(),
+                               [&](const MetricFamily& other) { return other.name == name; });
+    if (family == families_.end()) {
       families_.push_back({.name = name, .help = help, .type = type, .metric = {}});
+      family = std::prev(families_.end());
     }
-    ClientMetric& metric = families_.back().metric.emplace_back();
+    ClientMetric& metric = family->metric.emplace_back();
     for (const auto& [key, value] : labels) metric.label.push_back({key, value});
     return metric;
   }
@@ -148,6 +154,102 @@ void add_http_client(Page& page, const http::Client& client) {
                {{"transport", "http_client"}, {"direction", "out"}});
 }
 
+void add_quic(Page& page, const net::Endpoint& endpoint) {
+  const net::Totals totals = endpoint.totals();
+  page.counter("tenzro_wire_bytes_total", "Bytes on the wire", totals.bytes_received,
+               {{"transport", "quic"}, {"direction", "in"}});
+  page.counter("tenzro_wire_bytes_total", "Bytes on the wire", totals.bytes_sent,
+               {{"transport", "quic"}, {"direction", "out"}});
+  page.gauge("tenzro_quic_connections", "QUIC connections, in both directions",
+             endpoint.connections());
+  constexpr const char* kPackets = "UDP payloads of QUIC";
+  page.counter("tenzro_quic_packets_total", kPackets, totals.packets_received,
+               {{"direction", "in"}});
+  page.counter("tenzro_quic_packets_total", kPackets, totals.packets_sent, {{"direction", "out"}});
+  page.counter("tenzro_quic_packets_dropped_total", "Packets of no connection",
+               totals.packets_dropped);
+  constexpr const char* kHandshakes = "QUIC handshakes that are over";
+  page.counter("tenzro_quic_handshakes_total", kHandshakes, totals.handshakes,
+               {{"result", "finished"}});
+  page.counter("tenzro_quic_handshakes_total", kHandshakes, totals.handshakes_failed,
+               {{"result", "failed"}});
+  page.counter("tenzro_quic_retries_total", "Newcomers asked to prove their address",
+               totals.retries);
+  page.counter("tenzro_quic_stateless_resets_total", "Stateless resets sent",
+               totals.stateless_resets);
+  page.counter("tenzro_quic_gso_fallbacks_total", "Batches the system did not send as one",
+               totals.gso_fallbacks);
+  page.counter("tenzro_quic_black_holes_total", "Paths that swallowed large packets",
+               totals.mtu_black_holes);
+  page.counter("tenzro_quic_requests_refused_total", "Requests whose stream was reset unanswered",
+               totals.requests_refused);
+}
+
+void add_membership(Page& page, const membership::Membership& members) {
+  const membership::Totals& totals = members.totals();
+  page.gauge("tenzro_members", "Other nodes known and not gone", members.peers().size());
+  constexpr const char* kBeats = "Beats of others, by what became of them";
+  const auto beats = [&](const char* verdict, std::uint64_t count) {
+    page.counter("tenzro_member_beats_total", kBeats, count, {{"verdict", verdict}});
+  };
+  beats("applied", totals.beats);
+  beats("replay", totals.replays);
+  beats("denied", totals.denied);
+  beats("from_future", totals.from_future);
+  beats("too_old", totals.too_old);
+  beats("full", totals.full);
+  constexpr const char* kRecords = "Provider records of others with a good signature";
+  page.counter("tenzro_member_records_total", kRecords, totals.records, {{"verdict", "applied"}});
+  page.counter("tenzro_member_records_total", kRecords, totals.records_unwanted,
+               {{"verdict", "unwanted"}});
+  page.counter("tenzro_member_suspicions_total", "Members that became suspect", totals.suspected);
+  constexpr const char* kGone = "Members that went";
+  page.counter("tenzro_members_gone_total", kGone, totals.downs, {{"reason", "silence"}});
+  page.counter("tenzro_members_gone_total", kGone, totals.goodbyes, {{"reason", "goodbye"}});
+}
+
+void add_gossip(Page& page, const gossip::Gossip& gossip) {
+  const gossip::Totals& totals = gossip.totals();
+  page.gauge("tenzro_gossip_links", "Nodes that news is pushed to", gossip.links());
+  page.counter("tenzro_gossip_calls_total", "Gossip calls made", totals.calls);
+  page.counter("tenzro_gossip_calls_failed_total", "Gossip calls that failed", totals.calls_failed);
+  page.counter("tenzro_gossip_requests_total", "Gossip requests of others", totals.requests);
+  page.counter("tenzro_gossip_requests_refused_total", "Gossip requests refused", totals.refused);
+  page.counter("tenzro_gossip_sent_bytes_total", "Bytes of gossip requests and replies sent",
+               totals.bytes_sent);
+  page.counter("tenzro_gossip_record_sent_bytes_total", "Of those, bytes of provider records",
+               totals.record_bytes_sent);
+  page.counter("tenzro_gossip_beats_sent_total", "Beats sent", totals.beats_sent);
+  page.counter("tenzro_gossip_beats_repeated_total", "Beats received that were known",
+               totals.beats_repeated);
+  constexpr const char* kBad = "What others sent and nobody could use";
+  page.counter("tenzro_gossip_bad_total", kBad, totals.bad_signatures, {{"kind", "signature"}});
+  page.counter("tenzro_gossip_bad_total", kBad, totals.bad_items, {{"kind", "item"}});
+  add_membership(page, gossip.membership());
+}
+
+void add_blobs(Page& page, const node::Node& node) {
+  const fetch::Totals& fetched = node.fetch_totals();
+  page.counter("tenzro_fetches_total", "Blobs asked of peers", fetched.fetches);
+  page.counter("tenzro_fetches_failed_total", "Blobs that no peer gave", fetched.fetches_failed);
+  constexpr const char* kBytes = "Bytes of blobs, to and from peers";
+  page.counter("tenzro_fetch_bytes_total", kBytes, fetched.bytes_received, {{"direction", "in"}});
+  page.counter("tenzro_fetch_resumed_bytes_total", "Bytes of blobs kept from an earlier fetch",
+               fetched.bytes_resumed);
+  page.counter("tenzro_fetch_mismatches_total", "Fetched blobs that were not what was asked for",
+               fetched.mismatches);
+  page.counter("tenzro_fetch_liars_total", "Sources that gave other bytes", fetched.liars);
+  page.counter("tenzro_fetch_sources_dropped_total", "Sources given up during a fetch",
+               fetched.sources_dropped);
+  const fetch::ServingTotals& served = node.serving_totals();
+  page.counter("tenzro_fetch_bytes_total", kBytes, served.bytes_sent, {{"direction", "out"}});
+  page.counter("tenzro_blob_requests_total", "Blob requests of peers", served.requests);
+  constexpr const char* kRefused = "Blob requests of peers that got no bytes";
+  page.counter("tenzro_blob_refusals_total", kRefused, served.busy, {{"reason", "busy"}});
+  page.counter("tenzro_blob_refusals_total", kRefused, served.not_found, {{"reason", "not_found"}});
+  page.counter("tenzro_blob_refusals_total", kRefused, served.refused, {{"reason", "refused"}});
+}
+
 }  // namespace
 
 std::string metrics_page(const MetricSources& sources, Instant now) {
@@ -155,6 +257,9 @@ std::string metrics_page(const MetricSources& sources, Instant now) {
   add_node(page, sources.node, now);
   add_http(page, sources.server);
   add_http_client(page, sources.client);
+  add_quic(page, sources.endpoint);
+  if (const gossip::Gossip* gossip = sources.node.gossip()) add_gossip(page, *gossip);
+  add_blobs(page, sources.node);
   page.gauge("tenzro_queue_depth", "Jobs waiting and running", sources.pool.depth(),
              {{"queue", "compute"}});
   const store::Usage usage = sources.store.usage();

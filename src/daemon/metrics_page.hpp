@@ -8,6 +8,7 @@
 #include "tenzro/exec/pool.hpp"
 #include "tenzro/http/client.hpp"
 #include "tenzro/http/server.hpp"
+#include "tenzro/net/endpoint.hpp"
 #include "tenzro/node/node.hpp"
 #include "tenzro/store/store.hpp"
 
@@ -17,6 +18,7 @@ struct MetricSources {
   const node::Node& node;
   const http::Server& server;
   const http::Client& client;
+  const net::Endpoint& endpoint;
   const exec::Pool& pool;
   const store::Store& store;
 };
