@@ -45,6 +45,12 @@ work::JobResult run_unless_stopped(const work::Job& job, const work::JobContext&
   return result;
 }
 
+std::uint64_t wall_ms() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                        std::chrono::system_clock::now().time_since_epoch())
+                                        .count());
+}
+
 }  // namespace
 
 NodeShell::NodeShell(const Workshop& workshop, node::Node& node)
@@ -61,9 +67,7 @@ void NodeShell::begin(const std::vector<work::HoldingRow>& rows, std::function<v
   on_ready_ = std::move(on_ready);
   node::Outbox out;
   node_.on_index(workshop_.loop.now(), rows, out);
-  const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(
-      std::chrono::system_clock::now().time_since_epoch());
-  node_.join_mesh(workshop_.loop.now(), static_cast<std::uint64_t>(wall.count()), signing_, out);
+  node_.join_mesh(workshop_.loop.now(), wall_ms(), signing_, out);
   apply(std::move(out));
 }
 
@@ -212,6 +216,8 @@ void NodeShell::on_request_cancelled(PeerRequestId request) {
 }
 
 void NodeShell::tick() {
+  // After a suspend or a step of the clock the two clocks no longer agree.
+  node_.set_wall(workshop_.loop.now(), wall_ms());
   node::Outbox out;
   node_.on_tick(workshop_.loop.now(), out);
   apply(std::move(out));
@@ -271,9 +277,7 @@ void NodeShell::on_stored(JobId id, const work::StoreResult& result) {
 void NodeShell::rearm() {
   workshop_.loop.arm(node_.next_deadline(), [this, alive = alive_] {
     if (!*alive) return;
-    node::Outbox out;
-    node_.on_tick(workshop_.loop.now(), out);
-    apply(std::move(out));
+    tick();
   });
 }
 
