@@ -29,6 +29,9 @@ TEST_P(LyingHolder, IsFoundOutAndForwardsKeepTheBitsOfOneNode) {
     node.environment = {{"TENZRO_LIE", GetParam()}};
   });
   ASSERT_TRUE(mesh.knows(0, kTinyExperts, 2));
+  // Silence is no failure where another holder can be asked in time; everything else is.
+  const bool is_silent = std::string(GetParam()) == "silent";
+  const char* const found = is_silent ? "tenzro_failovers_total" : "tenzro_peer_failures_total";
   int rounds = 0;
   double found_out = 0;
   while (found_out == 0 && ++rounds <= kRoundsMax) {
@@ -43,7 +46,7 @@ TEST_P(LyingHolder, IsFoundOutAndForwardsKeepTheBitsOfOneNode) {
       ASSERT_TRUE(reply.contains("result")) << reply.dump();
       EXPECT_EQ(reply["result"].value("outputs", ""), expected);
     }
-    found_out = metric_of(mesh.router(), "tenzro_peer_failures_total");
+    found_out = metric_of(mesh.router(), found);
   }
   EXPECT_GE(found_out, 1);
   EXPECT_GE(metric_of(mesh.router(), "tenzro_failovers_total"), 1);
