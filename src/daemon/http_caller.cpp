@@ -6,18 +6,13 @@
 #include "tenzro/crypto/http_signature.hpp"
 
 #include "rpc_service.hpp"
+#include "unix_time.hpp"
 
 namespace tenzro::daemon {
 namespace {
 
 constexpr int kOk = 200;
 constexpr int kUnavailable = 503;
-
-std::int64_t unix_seconds() {
-  using std::chrono::system_clock;
-  return std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch())
-      .count();
-}
 
 std::vector<http::Header> signed_headers(const crypto::KeyPair& key, const http::Post& post) {
   const crypto::HttpRequest request{"POST", post.path, post.body.bytes()};

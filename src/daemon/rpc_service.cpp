@@ -7,6 +7,8 @@
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/crypto/http_signature.hpp"
 
+#include "unix_time.hpp"
+
 namespace tenzro::daemon {
 namespace {
 
@@ -39,12 +41,6 @@ rpc::Exchange parse_body(const BufferRef& body, rpc::ParseOptions options,
             .has_value();
   }
   return rpc::Exchange::parse(body, options);
-}
-
-std::int64_t unix_seconds() {
-  using std::chrono::system_clock;
-  return std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch())
-      .count();
 }
 
 }  // namespace

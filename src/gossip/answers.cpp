@@ -163,7 +163,7 @@ void Gossip::answer_pages(const std::vector<Hash32>& wanted, wire::GossipMessage
 
 void Gossip::answer_link(Instant now, const EndpointId& from, wire::Link asked,
                          wire::GossipMessage& reply) {
-  if (asked == wire::Link::declined) return drop_link(now, from, std::chrono::seconds(30));
+  if (asked == wire::Link::declined) return drop_link(now, from, options_.declined_for);
   if (asked != wire::Link::wanted) return;
   const membership::Peer* peer = members_.find(crypto::address_of(from));
   const bool has_room = links_.size() < options_.fanout * 2 && peer != nullptr &&

@@ -113,7 +113,7 @@ void Gossip::on_answer(Instant now, const Call& call, const EndpointId& from,
     const membership::Peer* peer = members_.find(crypto::address_of(from));
     if (peer != nullptr && links_.size() < options_.fanout * 2) add_link(now, from);
   } else if (message.link == wire::Link::declined) {
-    drop_link(now, from, std::chrono::seconds(30));
+    drop_link(now, from, options_.declined_for);
   }
   if (!message.wanted.empty()) {
     wire::GossipMessage push;

@@ -9,7 +9,6 @@ namespace tenzro::gossip {
 namespace {
 
 constexpr std::size_t kBackoffsMax = 4096;
-constexpr Duration kDeclined = std::chrono::seconds(30);
 /// One comparison in so many is with anyone instead of a link.
 constexpr std::uint64_t kStrangerEvery = 4;
 

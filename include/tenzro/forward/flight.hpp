@@ -20,7 +20,8 @@
 ///  wait, longer each time, and are planned again.
 ///  - A call that is late (ledger: hedge_delay) is sent to the next standby too, where the budget
 ///  allows; the first answer counts, the loser is cancelled. One that is far beyond its time
-///  (ledger: patience) is given up for the next standby, if there is one.
+///  (ledger: patience) is given up for the next standby, or planned again, where the part has
+///  another holder.
 ///  - Fail closed: a part that nobody can answer ends the forward with the last holder's error.
 ///  With `allow_partial` the tokens' other routed slots are scaled instead (see work/bodies.hpp)
 ///  and the gap is listed; a missing shared expert still fails.

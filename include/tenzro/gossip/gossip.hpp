@@ -66,6 +66,8 @@ struct Options {
   Duration graft_after = std::chrono::seconds(1);
   Duration coalesce = std::chrono::milliseconds(150);
   Duration call_timeout = std::chrono::seconds(2);
+  /// A node that declined a link is not asked for one before then.
+  Duration declined_for = std::chrono::seconds(30);
   std::size_t probes = 3;
   std::size_t relayed_probes_max = 64;
   std::size_t wanted_max = 20'000;

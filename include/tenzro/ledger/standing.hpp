@@ -57,7 +57,8 @@ struct Options {
   Duration stall_first = std::chrono::milliseconds(500);
   Duration stall_max = std::chrono::seconds(16);
   /// A call older than this many hedge delays, and than `patience_min`, may be given up for another
-  /// holder, which costs no budget: nothing runs twice.
+  /// holder. That costs no budget: it is a shorter attempt timeout, not a second opinion, though
+  /// what the first holder did meanwhile is lost.
   std::int64_t patience = 4;
   Duration patience_min = std::chrono::milliseconds(50);
   /// Of a provider that was never measured, and more for each row: a guess.
