@@ -12,6 +12,8 @@ namespace tenzro::daemon {
 namespace {
 
 constexpr int kOk = 200;
+constexpr int kUnauthorized = 401;
+constexpr int kForbidden = 403;
 constexpr int kUnavailable = 503;
 
 std::vector<http::Header> signed_headers(const crypto::KeyPair& key, const http::Post& post) {
@@ -23,11 +25,17 @@ std::vector<http::Header> signed_headers(const crypto::KeyPair& key, const http:
           {"X-Tenzro-Signature", std::move(made.signature)}};
 }
 
+ErrorCode code_of(int status) {
+  if (status == kUnavailable) return ErrorCode::busy;
+  const bool is_refusal = status == kUnauthorized || status == kForbidden;
+  return is_refusal ? ErrorCode::runtime : ErrorCode::io;
+}
+
 work::CallResult to_result(const std::string& endpoint, Result<http::Answer> answer) {
   if (!answer) return fail(std::move(answer.error()));
   if (answer->status == kOk) return work::CallReply{{}, std::move(answer->body)};
   const std::string status = "HTTP status " + std::to_string(answer->status);
-  return fail(answer->status == kUnavailable ? ErrorCode::busy : ErrorCode::io, endpoint, status);
+  return fail(code_of(answer->status), endpoint, status);
 }
 
 }  // namespace

@@ -363,8 +363,8 @@ void Service::on_ready() {
     loop_.stop();
     return;
   }
-  spdlog::info("ready rpc={} experts={} gates={}", addresses.rpc, node_->holder().experts().size(),
-               node_->holder().gates().size());
+  spdlog::info("ready rpc={} quic={} experts={} gates={}", addresses.rpc, addresses.quic,
+               node_->holder().experts().size(), node_->holder().gates().size());
 }
 
 void Service::await_signal() {

@@ -92,6 +92,12 @@ Started<Settings> read_settings(const Flags& flags) {
   if (const auto quic = http::ListenAddress::parse(config.quic.listen); !quic) {
     return refuse({ErrorCode::invalid_params, "quic.listen", quic.error().message()});
   }
+  if (const std::string& advertise = config.quic.advertise;
+      !advertise.empty() && advertise != "none") {
+    if (const auto parsed = gossip::parse_bootstrap(advertise); !parsed || parsed->id)
+      return refuse({ErrorCode::invalid_params, "quic.advertise",
+                     "'" + echo(advertise) + "' is neither host:port nor none"});
+  }
   for (const std::string& entry : config.gossip.bootstrap) {
     if (const auto parsed = gossip::parse_bootstrap(entry); !parsed)
       return refuse({ErrorCode::invalid_params, "gossip.bootstrap", parsed.error().message()});

@@ -50,7 +50,8 @@ void Transfer::on_reply(Instant now, PeerCallId id, const work::CallResult& resu
     }
     drop(call.peer, std::move(why), out);
   };
-  if (!result && result.error().code == ErrorCode::forbidden)
+  if (!result && (result.error().code == ErrorCode::forbidden ||  // another key
+                  result.error().code == ErrorCode::runtime))     // it refused
     return refuse(echo(result.error().message()));
   if (!result && result.error().code == ErrorCode::busy)  // a limit of this node
     return take_reply(now, call, {.status = wire::BlobStatus::busy}, out);

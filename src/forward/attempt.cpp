@@ -6,6 +6,15 @@
 #include "tenzro/base/assert.hpp"
 
 namespace tenzro::forward {
+namespace {
+
+/// What a call that ended without a reply says of its holder.
+ledger::Failure failure_of(ErrorCode code) {
+  if (code == ErrorCode::forbidden) return ledger::Failure::lied;
+  return code == ErrorCode::runtime ? ledger::Failure::refused : ledger::Failure::lost;
+}
+
+}  // namespace
 
 void Attempts::begin(Instant now, const shards::Provider& provider, work::RemoteCall call,
                      Terms terms, Outbox& out) {
@@ -110,9 +119,7 @@ Verdict Attempts::fail_call(Instant now, Map::iterator it, const Error& error) {
     const bool is_busy = error.code == ErrorCode::busy;
     return end(it, Setback{is_busy ? Setback::Kind::busy : Setback::Kind::ours, error});
   }
-  const bool is_other_key = error.code == ErrorCode::forbidden;
-  mesh_.standings.on_failed(now, open,
-                            is_other_key ? ledger::Failure::lied : ledger::Failure::lost);
+  mesh_.standings.on_failed(now, open, failure_of(error.code));
   return end(it, Setback{Setback::Kind::failed, error});
 }
 

@@ -90,6 +90,7 @@ void Gossip::on_answer(Instant now, const Call& call, const EndpointId& from,
                        wire::GossipMessage message, Outbox& out) {
   if (!members_.is_admitted(from)) return;
   if (call.bootstrap) {
+    unreachable_bootstrap_.erase(*call.bootstrap);
     if (from == signing_.public_key()) {  // the list names this node too
       refused_bootstrap_.insert_or_assign(*call.bootstrap, std::nullopt);
       return;
@@ -150,8 +151,10 @@ void Gossip::on_answer(Instant now, const Call& call, const EndpointId& from,
 
 void Gossip::on_failure(Instant now, const Call& call, const Error& error, Outbox& out) {
   ++totals_.calls_failed;
-  if (call.bootstrap && error.code == ErrorCode::forbidden)
-    on_refused_bootstrap(now, *call.bootstrap, error, out);
+  const bool is_refusal = error.code == ErrorCode::forbidden || error.code == ErrorCode::runtime;
+  if (call.bootstrap && is_refusal) on_refused_bootstrap(now, *call.bootstrap, error, out);
+  if (call.bootstrap && error.code == ErrorCode::io)
+    on_unreachable_bootstrap(*call.bootstrap, error, out);
   if (const auto link = call.peer ? links_.find(*call.peer) : links_.end();
       link != links_.end() && call.kind == CallKind::push) {
     link->second.is_calling = false;
@@ -182,8 +185,8 @@ void Gossip::on_failure(Instant now, const Call& call, const Error& error, Outbo
 
 void Gossip::on_refused_bootstrap(Instant now, std::size_t entry, const Error& error, Outbox& out) {
   const Bootstrap& bootstrap = options_.bootstrap[entry];
-  // The same code is a peer that refused, which may pass: it did not know this node, or was busy.
-  const bool is_wrong_key = error.message().find("another key") != std::string::npos;
+  // A refusal may pass: the peer did not know this node, or was busy.
+  const bool is_wrong_key = error.code == ErrorCode::forbidden;
   const bool is_final = is_wrong_key && bootstrap.id;
   const bool is_first = !refused_bootstrap_.contains(entry);
   if (const auto pinned = pinned_.find(entry); is_wrong_key && pinned != pinned_.end()) {
@@ -195,6 +198,12 @@ void Gossip::on_refused_bootstrap(Instant now, std::size_t entry, const Error& e
   if (!is_first && !is_final) return;
   out.emplace_back(membership::Notice{"bootstrap " + bootstrap.address + " is not joined" +
                                       (is_final ? ": " : " for now: ") + error.message()});
+}
+
+void Gossip::on_unreachable_bootstrap(std::size_t entry, const Error& error, Outbox& out) {
+  if (!unreachable_bootstrap_.insert(entry).second) return;
+  out.emplace_back(membership::Notice{"bootstrap " + options_.bootstrap[entry].address +
+                                      " cannot be reached, tried again: " + error.message()});
 }
 
 void Gossip::notice_mismatch(const EndpointId& peer, std::string_view sentence, Outbox& out) {

@@ -73,7 +73,7 @@ void Gossip::take_beat(Instant now, const wire::Bytes& bytes, const EndpointId& 
   }
   if (!is_own && !members_.is_admitted(beat->public_key)) return;
   if (!check(wire::kBeatTag, beat->public_key, *sealed, intake)) return;
-  if (is_own) return on_own_beat(now, *beat);
+  if (is_own) return on_own_beat(now, *beat, out);
   ++intake.news;
   membership::Outbox actions;
   const auto heard = from == beat->public_key ? membership::Membership::Heard::directly

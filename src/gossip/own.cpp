@@ -1,5 +1,6 @@
 // What this node says of itself.
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "tenzro/crypto/sha256.hpp"
@@ -84,8 +85,14 @@ const wire::Bytes& Gossip::fresh_beat(Instant now) {
   return own_beat_;
 }
 
-void Gossip::on_own_beat(Instant now, const wire::Beat& beat) {
+void Gossip::on_own_beat(Instant now, const wire::Beat& beat, Outbox& out) {
   if (beat.version <= version_ || leaving_since_) return;
+  // Once or twice is an earlier life; after that each outbids the other. Said more and more rarely.
+  if (++own_beats_heard_ > 2 && std::has_single_bit(own_beats_heard_)) {
+    out.emplace_back(membership::Notice{
+        "another process announces itself with this node's identity key: two nodes must not share "
+        "a data directory's identity.key"});
+  }
   // Said in an earlier life whose clock ran ahead: this life has to come after it.
   version_ = {std::min(beat.version.incarnation + 1, wire::Version::kIncarnationMax), 0};
   record_is_due_ = has_facts_;

@@ -15,7 +15,7 @@ Connection& connection_of(void* user) {
 
 Error error_of(std::uint64_t code, const SocketAddress& remote) {
   if (code == static_cast<std::uint64_t>(Code::refused)) {
-    return {ErrorCode::forbidden, remote.text(), "the peer refused the request"};
+    return {ErrorCode::runtime, remote.text(), "the peer refused the request"};
   }
   return {ErrorCode::io, remote.text(), "the peer reset the stream"};
 }

@@ -10,11 +10,16 @@ bool ConnectionTable::IdOrder::operator()(const ngtcp2_cid& a, const ngtcp2_cid&
   return std::memcmp(a.data, b.data, a.datalen) < 0;
 }
 
-Connection& ConnectionTable::add(std::unique_ptr<Connection> connection) {
+Connection& ConnectionTable::add(std::unique_ptr<Connection> connection,
+                                 const std::optional<SocketAddress::Network>& proven) {
   Connection& added = *connection;
   if (added.side() == Side::server) {
     ++inbound_;
     ++half_open_;
+    if (proven) {
+      proven_half_open_.emplace(&added, *proven);
+      ++half_open_by_network_[*proven];
+    }
   }
   all_[&added] = std::move(connection);
   return added;
@@ -87,8 +92,21 @@ std::vector<Connection*> ConnectionTable::take_due(ngtcp2_tstamp now) {
   return due;
 }
 
-void ConnectionTable::mark_connected(const Connection& connection) {
-  if (connection.side() == Side::server) --half_open_;
+void ConnectionTable::mark_connected(Connection& connection) {
+  if (connection.side() == Side::server) close_half_open(connection);
+}
+
+void ConnectionTable::close_half_open(Connection& connection) {
+  --half_open_;
+  const auto proven = proven_half_open_.extract(&connection);
+  if (!proven) return;
+  const auto of_one = half_open_by_network_.find(proven.mapped());
+  if (--of_one->second == 0) half_open_by_network_.erase(of_one);
+}
+
+std::size_t ConnectionTable::half_open_of(const SocketAddress::Network& network) const {
+  const auto found = half_open_by_network_.find(network);
+  return found == half_open_by_network_.end() ? 0 : found->second;
 }
 
 void ConnectionTable::mark_dead(Connection& connection) {
@@ -106,7 +124,7 @@ void ConnectionTable::sweep() {
     by_time_.erase({connection->listed_expiry, connection});
     if (connection->side() == Side::server) {
       --inbound_;
-      if (!connection->is_connected()) --half_open_;
+      if (!connection->is_connected()) close_half_open(*connection);
     }
     all_.erase(connection);
   }
@@ -126,6 +144,8 @@ void ConnectionTable::clear() {
   dirty_.clear();
   dead_.clear();
   all_.clear();
+  proven_half_open_.clear();
+  half_open_by_network_.clear();
   inbound_ = 0;
   half_open_ = 0;
 }

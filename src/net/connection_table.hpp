@@ -6,6 +6,7 @@
 /// sweep() alone, so that whoever is being served is still there when it returns.
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -14,12 +15,15 @@
 #include <ngtcp2/ngtcp2.h>
 
 #include "connection.hpp"
+#include "socket_address.hpp"
 
 namespace tenzro::net {
 
 class ConnectionTable {
  public:
-  Connection& add(std::unique_ptr<Connection> connection);
+  /// `proven`: the network that an inbound connection is known to come from.
+  Connection& add(std::unique_ptr<Connection> connection,
+                  const std::optional<SocketAddress::Network>& proven = {});
   [[nodiscard]] Connection* find(const ngtcp2_cid& id) const;
   void add_id(Connection& connection, const ngtcp2_cid& id);
   void remove_id(const ngtcp2_cid& id);
@@ -41,7 +45,7 @@ class ConnectionTable {
   [[nodiscard]] std::vector<Connection*> take_due(ngtcp2_tstamp now);
 
   /// An inbound connection finished its handshake.
-  void mark_connected(const Connection& connection);
+  void mark_connected(Connection& connection);
   void mark_dead(Connection& connection);
   void sweep();
 
@@ -52,10 +56,15 @@ class ConnectionTable {
   /// Inbound connections that have not finished their handshake.
   [[nodiscard]] std::size_t half_open() const { return half_open_; }
 
+  /// Of them, those known to come from `network`.
+  [[nodiscard]] std::size_t half_open_of(const SocketAddress::Network& network) const;
+
   [[nodiscard]] std::vector<Connection*> all() const;
   void clear();
 
  private:
+  void close_half_open(Connection& connection);
+
   struct IdOrder {
     bool operator()(const ngtcp2_cid& a, const ngtcp2_cid& b) const;
   };
@@ -69,6 +78,8 @@ class ConnectionTable {
   std::vector<Connection*> dead_;
   std::size_t inbound_ = 0;
   std::size_t half_open_ = 0;
+  std::map<Connection*, SocketAddress::Network> proven_half_open_;
+  std::map<SocketAddress::Network, std::size_t> half_open_by_network_;
 };
 
 }  // namespace tenzro::net

@@ -57,6 +57,7 @@ std::optional<Doorkeeper::Admitted> Doorkeeper::admit(const Datagram& datagram,
     }
     std::optional<Admitted> checked = check_token(datagram, admitted.header, now);
     if (!checked) return std::nullopt;
+    if (load.half_open_of_sender >= kHalfOpenOfOneMax) return std::nullopt;
     admitted = *checked;
   } else if (compat::token_size_of(admitted.header) != 0) {
     // Begun when tokens were asked for, or another's token, which counts for nothing.

@@ -7,7 +7,8 @@
 ///  - An Initial packet begins a connection. While kRetryFrom inbound handshakes are unfinished,
 ///  its
 ///    sender must first come back with a token (Retry), which proves its address; from kHalfOpenMax
-///    on it is dropped. Beyond the limits of connections it is refused.
+///    on, or kHalfOpenOfOneMax of its own network, it is dropped, so that one host does not shut
+///    the door to all. Beyond the limits of connections it is refused.
 ///  - Another version is answered with the versions we speak; a packet of a connection that we
 ///    forgot with a stateless reset, shorter than the packet.
 ///  - Answers without a connection are limited to kAnswersPerSecond: nobody may use this node to
@@ -27,10 +28,13 @@ class Doorkeeper {
  public:
   static constexpr std::size_t kRetryFrom = 64;
   static constexpr std::size_t kHalfOpenMax = 1024;
+  static constexpr std::size_t kHalfOpenOfOneMax = 128;
   static constexpr std::uint64_t kAnswersPerSecond = 1000;
 
   struct Load {
     std::size_t half_open = 0;
+    /// Of them, those of the sender's network that came with a token. Others may be forged.
+    std::size_t half_open_of_sender = 0;
     bool is_full = false;  ///< no connection more
   };
 

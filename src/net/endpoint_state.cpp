@@ -103,6 +103,7 @@ void EndpointState::on_datagram(const Datagram& datagram, ngtcp2_tstamp now) {
   const std::size_t inbound_max = options_.connections_max - options_.connections_max / 4;
   const Doorkeeper::Load load{
       .half_open = table_.half_open(),
+      .half_open_of_sender = table_.half_open_of(datagram.from.network()),
       .is_full = table_.size() >= options_.connections_max || table_.inbound() >= inbound_max};
   const auto admitted = doorkeeper_->admit(datagram, *head, load, now);
   if (!admitted) return;
@@ -110,7 +111,9 @@ void EndpointState::on_datagram(const Datagram& datagram, ngtcp2_tstamp now) {
       *shared_, *this,
       {.from = datagram.from, .header = &admitted->header, .before_retry = admitted->before_retry});
   if (!connection) return;
-  table_.add(std::move(connection)).read(datagram, now);
+  const auto proven =
+      admitted->before_retry ? std::optional(datagram.from.network()) : std::nullopt;
+  table_.add(std::move(connection), proven).read(datagram, now);
 }
 
 void EndpointState::schedule_turn() {

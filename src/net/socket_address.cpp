@@ -122,6 +122,16 @@ std::string SocketAddress::text() const {
   return "[" + std::string(host) + "]:" + port;
 }
 
+SocketAddress::Network SocketAddress::network() const {
+  Network network{};
+  const auto ipv6 = for_family(AF_INET6);
+  if (!ipv6) return network;
+  const sockaddr_in6 address = as_ipv6(ipv6->storage_);
+  const std::size_t prefix = ipv6->is_ipv4_mapped() ? network.size() : network.size() / 2;
+  std::copy_n(std::begin(address.sin6_addr.s6_addr), prefix, network.begin());
+  return network;
+}
+
 const sockaddr* SocketAddress::raw() const {
   const void* address = &storage_;
   return static_cast<const sockaddr*>(address);

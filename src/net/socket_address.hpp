@@ -1,6 +1,8 @@
 #pragma once
 /// \file
 /// An IP address and port, as the system calls and ngtcp2 want it. A value.
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,6 +47,10 @@ class SocketAddress {
   [[nodiscard]] socklen_t size() const { return size_; }
 
   [[nodiscard]] ngtcp2_addr for_path() const;
+
+  /// Whom a limit counts as one: an IPv4 address (mapped), or the /64 of an IPv6 address.
+  using Network = std::array<std::uint8_t, 16>;
+  [[nodiscard]] Network network() const;
 
   friend bool operator==(const SocketAddress& a, const SocketAddress& b);
 

@@ -56,7 +56,7 @@ class ReplyReader {
       take(*field);
     }
     if (const Status status = check_version(version_, features_); !status) {
-      return fail(status.error());
+      return fail(ErrorCode::runtime, "", status.error().message());
     }
     if (const Status status = fields_.finish(); !status) return fail(status.error());
     if (reply_.status == ExecStatus::served && proofs_ != kProofs) {

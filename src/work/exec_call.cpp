@@ -50,7 +50,10 @@ tl::unexpected<Error> lie(std::string detail) {
 
 Result<wire::ExecReply> read_reply(const VerifyReply& job) {
   auto reply = wire::decode_exec_reply(job.reply, job.call->width);
-  if (!reply) return lie(reply.error().message());
+  if (!reply) {
+    const Error& error = reply.error();
+    return error.code == ErrorCode::runtime ? fail(error) : lie(error.message());
+  }
   if (reply->status == wire::ExecStatus::busy) return fail(ErrorCode::busy, "", echo(reply->text));
   if (reply->status == wire::ExecStatus::failed) {
     return fail(ErrorCode::runtime, "", echo(reply->text));

@@ -270,7 +270,7 @@ void World::send_reply(std::size_t index, node::SendReply& reply) {
 void World::refuse(std::size_t index, PeerRequestId request) {
   const auto found = transits_.extract(request);
   if (!found || !passes(index, found.mapped().caller)) return;
-  finish(found.mapped(), fail(ErrorCode::forbidden, "", "the peer refused the request"),
+  finish(found.mapped(), fail(ErrorCode::runtime, "", "the peer refused the request"),
          latency(index, found.mapped().caller));
 }
 

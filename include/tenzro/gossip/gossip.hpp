@@ -200,7 +200,7 @@ class Gossip {
   void announce(Instant now, bool as_record, Outbox& out);
   void make_beat(Instant now, bool is_leaving);
   [[nodiscard]] wire::Bytes seal(std::string_view tag, std::vector<std::uint8_t> body) const;
-  void on_own_beat(Instant now, const wire::Beat& beat);
+  void on_own_beat(Instant now, const wire::Beat& beat, Outbox& out);
   const wire::Bytes& fresh_beat(Instant now);
 
   // intake.cpp: what messages bring
@@ -262,6 +262,7 @@ class Gossip {
   /// Once a peer.
   void notice_mismatch(const EndpointId& peer, std::string_view sentence, Outbox& out);
   void on_refused_bootstrap(Instant now, std::size_t entry, const Error& error, Outbox& out);
+  void on_unreachable_bootstrap(std::size_t entry, const Error& error, Outbox& out);
   void expire_calls(Instant now, Outbox& out);
   [[nodiscard]] wire::GossipMessage introduction() const;
   void pull(Instant now, Outbox& out);
@@ -297,7 +298,9 @@ class Gossip {
   std::map<std::size_t, EndpointId> pinned_;  ///< bootstrap entry -> the key that answered there
   /// Bootstrap entry -> not dialled before; nothing: never again.
   std::map<std::size_t, std::optional<Instant>> refused_bootstrap_;
-  std::set<EndpointId> mismatched_;  ///< who speaks another version, said once
+  std::set<std::size_t> unreachable_bootstrap_;  ///< entries that the log calls unreachable
+  std::uint64_t own_beats_heard_ = 0;            ///< newer than any that this node made
+  std::set<EndpointId> mismatched_;              ///< who speaks another version, said once
   std::set<ProviderAddress> pages_due_;
   std::map<PeerCallId, Call> calls_;  // in order of deadline too: one timeout for all
   std::map<wire::AddressPrefix, Wanted> wanted_;

@@ -57,8 +57,8 @@ class Handler {
   virtual ~Handler() = default;
   /// Errors: io (unreachable, reset, connection lost), cancelled (the peer ended the connection, or
   /// was restarted, before it heard of the call: calling again is safe), forbidden (another key
-  /// answered at every address, or the peer refused the request), no_space (the reply is larger
-  /// than the protocol allows), busy (a limit of this endpoint).
+  /// answered at every address), runtime (the peer refused the request), no_space (the reply is
+  /// larger than the protocol allows), busy (a limit of this endpoint).
   virtual void on_reply(PeerCallId call, Result<Reply> reply) = 0;
   virtual void on_request(Request request) = 0;
   /// The peer reset the stream or the connection is gone: nobody waits for the reply.

@@ -105,6 +105,7 @@ struct ExecReply {
 /// Header, then the rows of each expert, not copied. Texts are cut to kExecTextBytesMax.
 [[nodiscard]] std::vector<BufferRef> encode_exec_reply(const ExecReply& reply);
 /// `width` is that of the request. That the receipts are those asked for is the caller's to check.
+/// Errors: runtime (another version of the protocol, which is no lie), invalid_params.
 [[nodiscard]] Result<ExecReply> decode_exec_reply(const BufferRef& message, std::uint32_t width);
 
 }  // namespace tenzro::wire

@@ -58,8 +58,8 @@ struct CallReply {
   BufferRef bytes;
 };
 
-/// Errors: io (unreachable, reset, lost), forbidden (another key), no_space (reply too large),
-/// busy.
+/// Errors: io (unreachable, reset, lost), forbidden (another key answered), runtime (the peer
+/// refused the request), no_space (reply too large), busy.
 using CallResult = Result<CallReply>;
 
 /// A peer's request.

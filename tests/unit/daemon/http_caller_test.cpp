@@ -146,7 +146,9 @@ TEST_F(HttpCallerTest, StatusesBecomeErrors) {
     return answer ? ErrorCode::internal : answer.error().code;
   };
   EXPECT_EQ(code_of("503"), ErrorCode::busy);
-  for (const char* status : {"301", "400", "401", "404", "413", "500"})
+  for (const char* status : {"401", "403"})
+    EXPECT_EQ(code_of(status), ErrorCode::runtime) << status << " is a refusal";
+  for (const char* status : {"301", "400", "404", "413", "500"})
     EXPECT_EQ(code_of(status), ErrorCode::io) << status;
 }
 

@@ -120,6 +120,19 @@ TEST(Failover, BadReceiptIsTheHoldersFaultAndNotTheCallers) {
   EXPECT_EQ(mesh.standings().find(address(1))->streak, 1U);
 }
 
+TEST(Failover, RefusedCallBringsNobodyNearerToQuarantineAndAnotherKeyDoes) {
+  const auto streak_after = [](ErrorCode code) {
+    ScriptedMesh mesh;
+    mesh.hold(1, {0});
+    mesh.fly(mesh.request(), {{0}});
+    mesh.lose(0, code);
+    EXPECT_FALSE(mesh.outcome()->has_value());
+    return mesh.standings().find(address(1))->streak;
+  };
+  EXPECT_EQ(streak_after(ErrorCode::runtime), 0U);
+  EXPECT_EQ(streak_after(ErrorCode::forbidden), 1U);
+}
+
 TEST(Failover, ReplansEndAfterTheirMaximum) {
   ScriptedMesh mesh({.limits = {.replans_max = 2}});
   // Each replan finds one newcomer, declared after the plan before was made.

@@ -169,13 +169,13 @@ TEST_F(CallTest, CancelledCallReachesTheServerAndHasNoReply) {
   EXPECT_EQ(client_.ended(call), nullptr);
 }
 
-TEST_F(CallTest, RefusedRequestIsForbidden) {
+TEST_F(CallTest, RefusedRequestIsARuntimeError) {
   const PeerCallId call = client_.call(server_.target(), "nonsense");
   ASSERT_TRUE(run_until(loop_, [&] { return server_.requests.size() == 1; }));
   server_.endpoint().refuse(server_.requests[0].id);
   const auto& ended = wait(client_, call);
   ASSERT_FALSE(ended);
-  EXPECT_EQ(ended.error().code, ErrorCode::forbidden);
+  EXPECT_EQ(ended.error().code, ErrorCode::runtime);
 }
 
 TEST_F(CallTest, ReplyBeyondItsLimitIsNoSpace) {

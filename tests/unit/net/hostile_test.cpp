@@ -1,5 +1,6 @@
 // Peers and datagrams that mean no good.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include "tenzro/base/prng.hpp"
 
@@ -88,6 +89,29 @@ TEST(HostileTest, NewcomersProveTheirAddressWhenTokensAreAskedFor) {
   ASSERT_TRUE(run_until(loop, [&] { return client.ended(call) != nullptr; }));
   EXPECT_TRUE(*client.ended(call)) << client.ended(call)->error().message();
   EXPECT_EQ(server.endpoint().totals().retries, 1U);
+}
+
+TEST(HostileTest, OneNetworkCannotFillTheDoorWithHandshakesThatNeverEnd) {
+  exec::Loop loop;
+  Seams seams;
+  seams.retry_from = 0;
+  Peer server(loop, 1, {}, std::move(seams));
+  // Each gets through the proof of its address, then never a packet more to the server.
+  std::deque<Peer> stuck;
+  for (std::size_t i = 0; i < Doorkeeper::kHalfOpenOfOneMax + 8; ++i) {
+    auto sent = std::make_shared<int>(0);
+    Seams silent;
+    silent.send_message = [sent](int fd, const msghdr* message) -> ssize_t {
+      if (++*sent <= 2) return sendmsg(fd, message, 0);
+      return static_cast<ssize_t>(message->msg_iov[0].iov_len);
+    };
+    stuck.emplace_back(loop, static_cast<std::uint8_t>(2 + i % 200), Options{}, std::move(silent))
+        .call(server.target(), "hello");
+  }
+  // A Retry counts as dropped too.
+  ASSERT_TRUE(run_until(
+      loop, [&] { return server.endpoint().totals().packets_dropped >= stuck.size() + 8; }));
+  EXPECT_EQ(server.endpoint().connections(), Doorkeeper::kHalfOpenOfOneMax);
 }
 
 TEST(HostileTest, ConnectionBeyondTheLimitIsRefusedAtOnce) {

@@ -80,7 +80,8 @@ class Pair {
       } else if (const auto* reply = std::get_if<work::SendReply>(&action)) {
         to.deliver(open_.at(reply->id), work::CallReply{from.endpoint_id(), joined(reply->reply)});
       } else if (const auto* refusal = std::get_if<work::RefuseRequest>(&action)) {
-        to.deliver(open_.at(refusal->id), fail(ErrorCode::forbidden, "", "reset by peer"));
+        to.deliver(open_.at(refusal->id),
+                   fail(ErrorCode::runtime, "", "the peer refused the request"));
       }
     }
     return !actions.empty();

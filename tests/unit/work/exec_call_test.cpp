@@ -236,6 +236,20 @@ TEST(ExecCall, BusyAndFailureKeepTheHoldersWords) {
   EXPECT_EQ(failed.error().message(), "no expert\\x0a here");
 }
 
+TEST(ExecCall, ReplyOfAnotherVersionIsARefusalAndNoLie) {
+  HolderTwin holder(WeightType::f32);
+  Router router(holder);
+  const BufferRef reply = holder.serve(router.request(), router.call.router);
+  std::string bytes(reply.text());
+  const std::size_t version = bytes.find(std::string{0x08, 0x01});
+  ASSERT_LT(version, 8U) << "the first field of the header";
+  bytes[version + 1] = 2;
+  const auto verified = router.verify(BufferRef::copy_of(bytes));
+  ASSERT_FALSE(verified);
+  EXPECT_EQ(verified.error().code, ErrorCode::runtime);
+  EXPECT_EQ(verified.error().message(), "this node speaks tenzro/exec version 1, not 2");
+}
+
 TEST(ExecCall, CallThatNoMessageHoldsIsRefusedBeforeItIsSent) {
   HolderTwin holder(WeightType::f32);
   Router router(holder);
