@@ -5,16 +5,16 @@
 namespace tenzro::cli {
 
 const Json& member(const Json& object, std::string_view name) {
-  static const Json kNull;
-  if (!object.is_object()) return kNull;
+  static const Json null;
+  if (!object.is_object()) return null;
   const auto found = object.find(name);
-  return found == object.end() ? kNull : *found;
+  return found == object.end() ? null : *found;
 }
 
 const Json& list(const Json& object, std::string_view name) {
-  static const Json kEmpty = Json::array();
+  static const Json empty = Json::array();
   const Json& found = member(object, name);
-  return found.is_array() ? found : kEmpty;
+  return found.is_array() ? found : empty;
 }
 
 std::string text(const Json& value) {

@@ -53,9 +53,11 @@ Outcome<std::vector<TracedPass>> read_trace(const std::string& path) {
     std::optional<TracedPass> pass = pass_of(name);
     if (!pass) continue;
     const std::string stem = name.substr(0, name.size() - kInput.size());
+    const std::string output_name = stem + ".moe_output";
+    const std::string ids_name = stem + ".topk_ids";
     auto input = values_of<float>(*header, *file, name, tensor::DType::f32);
-    auto output = values_of<float>(*header, *file, stem + ".moe_output", tensor::DType::f32);
-    auto ids = values_of<std::int32_t>(*header, *file, stem + ".topk_ids", tensor::DType::i32);
+    auto output = values_of<float>(*header, *file, output_name, tensor::DType::f32);
+    auto ids = values_of<std::int32_t>(*header, *file, ids_name, tensor::DType::i32);
     if (!input || !output || !ids || input->size() != output->size() || info.shape[0] == 0 ||
         ids->size() % info.shape[0] != 0) {
       return failure(ExitCode::usage,

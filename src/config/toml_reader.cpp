@@ -157,9 +157,8 @@ Status TomlReader::finish() {
     const toml::table* table = node.as_table();
     if (table == nullptr) continue;
     for (const auto& [key, value] : *table) {
-      if (!keys_.contains(section_name_ + "." + std::string(key.str()))) {
-        record(place(&value, key.str()), "unknown key");
-      }
+      const bool is_known = keys_.contains(section_name_ + "." + std::string(key.str()));
+      if (!is_known) record(place(&value, key.str()), "unknown key");
     }
   }
   if (error_) return fail(*error_);

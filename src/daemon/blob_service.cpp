@@ -48,27 +48,31 @@ void BlobService::on_get(http::RequestRef ref, const BlobHash& hash, const http:
   }
   // The server ignores an answer to a request that has ended meanwhile.
   store_.stat_blob(hash, [this, ref](Result<std::uint64_t> size) {
-    post([this, ref, size = std::move(size)] {
-      if (size) {
-        server_->serve_blob(ref, *size);
-      } else {
-        refuse(ref, size.error());
-      }
-    });
+    post([this, ref, size = std::move(size)] { begin_answer(ref, size); });
   });
+}
+
+void BlobService::begin_answer(http::RequestRef ref, const Result<std::uint64_t>& size) {
+  if (size) {
+    server_->serve_blob(ref, *size);
+  } else {
+    refuse(ref, size.error());
+  }
 }
 
 void BlobService::on_piece_wanted(http::RequestRef ref, const BlobHash& hash, std::uint64_t offset,
                                   std::size_t size) {
   store_.read_range(hash, offset, size, [this, ref](Result<BufferRef> piece) {
-    post([this, ref, piece = std::move(piece)] {
-      if (piece) {
-        server_->send_piece(ref, *piece);
-      } else {
-        server_->abort_blob(ref);
-      }
-    });
+    post([this, ref, piece = std::move(piece)] { send_piece(ref, piece); });
   });
+}
+
+void BlobService::send_piece(http::RequestRef ref, const Result<BufferRef>& piece) {
+  if (piece) {
+    server_->send_piece(ref, *piece);
+  } else {
+    server_->abort_blob(ref);
+  }
 }
 
 void BlobService::on_put_begun(http::RequestRef ref, std::optional<std::uint64_t> size) {
@@ -85,34 +89,38 @@ void BlobService::on_put_piece(http::RequestRef ref, BufferRef piece) {
   const auto it = uploads_.find(ref);
   if (it == uploads_.end()) return;
   store_.append(it->second, std::move(piece), [this, ref](Status status) {
-    post([this, ref, status = std::move(status)] {
-      if (!uploads_.contains(ref)) return;
-      if (status) {
-        server_->put_continue(ref);
-      } else {
-        refuse(ref, status.error());
-      }
-    });
+    post([this, ref, status = std::move(status)] { on_piece_kept(ref, status); });
   });
+}
+
+void BlobService::on_piece_kept(http::RequestRef ref, const Status& status) {
+  if (!uploads_.contains(ref)) return;
+  if (status) {
+    server_->put_continue(ref);
+  } else {
+    refuse(ref, status.error());
+  }
 }
 
 void BlobService::on_put_ended(http::RequestRef ref) {
   const auto upload = uploads_.extract(ref);
   if (!upload) return;
   store_.finish(upload.mapped(), [this, ref](Result<work::Published> published) {
-    post([this, ref, published = std::move(published)] {
-      if (!published) {
-        refuse(ref, published.error());
-        return;
-      }
-      const nlohmann::json answer{{"tenzro_uri", wire::format_blob_uri(published->hash)},
-                                  {"blake3_hex", to_hex(published->hash)},
-                                  {"size_bytes", published->size_bytes}};
-      server_->reply(ref, {.status = 201,
-                           .content_type = "application/json",
-                           .body = BufferRef::copy_of(answer.dump())});
-    });
+    post([this, ref, published = std::move(published)] { answer_put(ref, published); });
   });
+}
+
+void BlobService::answer_put(http::RequestRef ref, const Result<work::Published>& published) {
+  if (!published) {
+    refuse(ref, published.error());
+    return;
+  }
+  const nlohmann::json answer{{"tenzro_uri", wire::format_blob_uri(published->hash)},
+                              {"blake3_hex", to_hex(published->hash)},
+                              {"size_bytes", published->size_bytes}};
+  server_->reply(ref, {.status = 201,
+                       .content_type = "application/json",
+                       .body = BufferRef::copy_of(answer.dump())});
 }
 
 void BlobService::on_gone(http::RequestRef ref) {

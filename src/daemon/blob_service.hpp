@@ -34,6 +34,10 @@ class BlobService {
   void on_gone(http::RequestRef ref);
 
  private:
+  void begin_answer(http::RequestRef ref, const Result<std::uint64_t>& size);
+  void send_piece(http::RequestRef ref, const Result<BufferRef>& piece);
+  void on_piece_kept(http::RequestRef ref, const Status& status);
+  void answer_put(http::RequestRef ref, const Result<work::Published>& published);
   void refuse(http::RequestRef ref, const Error& error);
   /// As for pages: 401 without a known token, 403 with one that does not suffice.
   void refuse_scope(http::RequestRef ref, const http::Caller& caller);

@@ -51,8 +51,8 @@ int print_id(const daemon::Settings& settings) {
 void return_large_blocks() {
   constexpr int kMmapThresholdBytes = 1 << 20;
   constexpr int kArenasMax = 4;
-  mallopt(M_MMAP_THRESHOLD, kMmapThresholdBytes);
-  mallopt(M_ARENA_MAX, kArenasMax);
+  mallopt(M_MMAP_THRESHOLD, kMmapThresholdBytes);  // NOLINT(concurrency-mt-unsafe): one thread yet
+  mallopt(M_ARENA_MAX, kArenasMax);                // NOLINT(concurrency-mt-unsafe)
 }
 
 /// As many open files as the system lets us have: a connection, a blob being read and a file being

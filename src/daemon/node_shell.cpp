@@ -156,10 +156,10 @@ void NodeShell::apply(node::Outbox actions) {
   for (node::Action& action : actions) std::visit(Effects{*this}, action);
   // Before anything else that the loop has to do: whoever called is waiting for these.
   while (!done_here_.empty()) {
-    const auto [id, result] = std::move(done_here_.front());
-    done_here_.pop_front();
     node::Outbox out;
+    const auto& [id, result] = done_here_.front();
     node_.on_job_done(workshop_.loop.now(), id, result, out);
+    done_here_.pop_front();
     for (node::Action& action : out) std::visit(Effects{*this}, action);
   }
   rearm();

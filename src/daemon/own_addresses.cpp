@@ -15,6 +15,19 @@ bool is_loopback(std::string_view address) {
   return address.starts_with("127.") || address.starts_with("[::1]:");
 }
 
+void add_address(const sockaddr& address, HostAddresses& host) {
+  const void* raw = &address;
+  char text[INET6_ADDRSTRLEN] = {};
+  if (address.sa_family == AF_INET) {
+    const in_addr& ip = static_cast<const sockaddr_in*>(raw)->sin_addr;
+    if (inet_ntop(AF_INET, &ip, text, sizeof text) != nullptr) host.ipv4.emplace_back(text);
+  } else if (address.sa_family == AF_INET6) {
+    const in6_addr& ip = static_cast<const sockaddr_in6*>(raw)->sin6_addr;
+    if (!IN6_IS_ADDR_LINKLOCAL(&ip) && inet_ntop(AF_INET6, &ip, text, sizeof text) != nullptr)
+      host.ipv6.push_back("[" + std::string(text) + "]");
+  }
+}
+
 }  // namespace
 
 HostAddresses host_addresses() {
@@ -22,19 +35,8 @@ HostAddresses host_addresses() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return host;
   for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || (at->ifa_flags & IFF_UP) == 0 ||
-        (at->ifa_flags & IFF_LOOPBACK) != 0)
-      continue;
-    const void* raw = at->ifa_addr;
-    char text[INET6_ADDRSTRLEN] = {};
-    if (at->ifa_addr->sa_family == AF_INET) {
-      const in_addr& ip = static_cast<const sockaddr_in*>(raw)->sin_addr;
-      if (inet_ntop(AF_INET, &ip, text, sizeof text) != nullptr) host.ipv4.emplace_back(text);
-    } else if (at->ifa_addr->sa_family == AF_INET6) {
-      const in6_addr& ip = static_cast<const sockaddr_in6*>(raw)->sin6_addr;
-      if (!IN6_IS_ADDR_LINKLOCAL(&ip) && inet_ntop(AF_INET6, &ip, text, sizeof text) != nullptr)
-        host.ipv6.push_back("[" + std::string(text) + "]");
-    }
+    const bool is_up = (at->ifa_flags & IFF_UP) != 0 && (at->ifa_flags & IFF_LOOPBACK) == 0;
+    if (at->ifa_addr != nullptr && is_up) add_address(*at->ifa_addr, host);
   }
   freeifaddrs(list);
   return host;

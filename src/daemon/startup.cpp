@@ -62,6 +62,33 @@ Result<http::Options> http_options(const config::RpcSection& rpc) {
   return options;
 }
 
+Status check_ids(const char* key, const std::vector<std::string>& ids) {
+  for (const std::string& id : ids) {
+    if (!hash_from_hex(id))
+      return fail(ErrorCode::invalid_params, key,
+                  "'" + echo(id) + "' is not 64 lower-case hex digits");
+  }
+  return {};
+}
+
+/// What the configuration's reader leaves to those who know what addresses and ids look like.
+Status check_mesh(const config::Config& config) {
+  if (const auto quic = http::ListenAddress::parse(config.quic.listen); !quic)
+    return fail(ErrorCode::invalid_params, "quic.listen", quic.error().message());
+  const std::string& advertise = config.quic.advertise;
+  if (!advertise.empty() && advertise != "none") {
+    if (const auto parsed = gossip::parse_bootstrap(advertise); !parsed || parsed->id)
+      return fail(ErrorCode::invalid_params, "quic.advertise",
+                  "'" + echo(advertise) + "' is neither host:port nor none");
+  }
+  for (const std::string& entry : config.gossip.bootstrap) {
+    if (const auto parsed = gossip::parse_bootstrap(entry); !parsed)
+      return fail(ErrorCode::invalid_params, "gossip.bootstrap", parsed.error().message());
+  }
+  if (auto status = check_ids("gossip.allow", config.gossip.allow); !status) return status;
+  return check_ids("gossip.deny", config.gossip.deny);
+}
+
 }  // namespace
 
 Started<Settings> read_settings(const Flags& flags) {
@@ -89,28 +116,7 @@ Started<Settings> read_settings(const Flags& flags) {
       return refuse({ErrorCode::invalid_params, "http.advertise", endpoint.error().message()});
     settings.http.allowed_hosts.push_back(endpoint->host);  // what other nodes will call it
   }
-  if (const auto quic = http::ListenAddress::parse(config.quic.listen); !quic) {
-    return refuse({ErrorCode::invalid_params, "quic.listen", quic.error().message()});
-  }
-  if (const std::string& advertise = config.quic.advertise;
-      !advertise.empty() && advertise != "none") {
-    if (const auto parsed = gossip::parse_bootstrap(advertise); !parsed || parsed->id)
-      return refuse({ErrorCode::invalid_params, "quic.advertise",
-                     "'" + echo(advertise) + "' is neither host:port nor none"});
-  }
-  for (const std::string& entry : config.gossip.bootstrap) {
-    if (const auto parsed = gossip::parse_bootstrap(entry); !parsed)
-      return refuse({ErrorCode::invalid_params, "gossip.bootstrap", parsed.error().message()});
-  }
-  for (const auto* ids : {&config.gossip.allow, &config.gossip.deny}) {
-    for (const std::string& id : *ids) {
-      if (!hash_from_hex(id)) {
-        return refuse({ErrorCode::invalid_params,
-                       ids == &config.gossip.allow ? "gossip.allow" : "gossip.deny",
-                       "'" + echo(id) + "' is not 64 lower-case hex digits"});
-      }
-    }
-  }
+  if (auto status = check_mesh(config); !status) return refuse(status.error());
   if (!settings.http.listen.is_loopback() && settings.http.tokens.empty() && !flags.is_insecure) {
     return refuse({ErrorCode::invalid_params, "rpc.listen",
                    settings.http.listen.text() +

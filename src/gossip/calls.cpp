@@ -89,22 +89,46 @@ bool Gossip::on_reply(Instant now, PeerCallId id, const work::CallResult& result
 void Gossip::on_answer(Instant now, const Call& call, const EndpointId& from,
                        wire::GossipMessage message, Outbox& out) {
   if (!members_.is_admitted(from)) return;
-  if (call.bootstrap) {
-    unreachable_bootstrap_.erase(*call.bootstrap);
-    if (from == signing_.public_key()) {  // the list names this node too
-      refused_bootstrap_.insert_or_assign(*call.bootstrap, std::nullopt);
-      return;
-    }
-    pinned_.insert_or_assign(*call.bootstrap, from);
-    // No more of these than bootstrap entries: callers cannot keep them out.
-    contacts_.insert_or_assign(
-        from, std::vector<std::string>{options_.bootstrap[*call.bootstrap].address});
-  }
+  if (call.bootstrap && !join_bootstrap(*call.bootstrap, from)) return;
   const std::size_t known_before = members_.peers().size();
   if (take_items(now, message, from, out).is_bad)
     return on_failure(now, call, {ErrorCode::invalid_request, "", "an item is not valid"}, out);
   if (call.kind == CallKind::compare || call.kind == CallKind::dial)
     is_settled_ = members_.peers().size() == known_before;
+  settle_link(now, call, from, message);
+  if (!message.wanted.empty()) {
+    wire::GossipMessage push;
+    wire::GossipMessage asked;
+    asked.wanted = std::move(message.wanted);
+    answer_wanted(asked, push);
+    if (!push.beats.empty()) send_to(now, from, Call{.kind = CallKind::compare}, push, out);
+  }
+  for (const wire::AddressPrefix& prefix : call.wanted) ask_again(prefix, now + kPullAgain);
+  if (call.kind == CallKind::pages) take_pages(now, call, message, out);
+  if (call.relayed_for) {
+    --relayed_probes_;
+    wire::GossipMessage answer{.probe = call.probed};
+    if (const wire::Bytes* beat = sealed_beat(*call.probed)) answer.beats.push_back(*beat);
+    reply(*call.relayed_for, answer, out);
+  }
+}
+
+/// False where the entry names this node itself.
+bool Gossip::join_bootstrap(std::size_t entry, const EndpointId& from) {
+  unreachable_bootstrap_.erase(entry);
+  if (from == signing_.public_key()) {
+    refused_bootstrap_.insert_or_assign(entry, std::nullopt);
+    return false;
+  }
+  pinned_.insert_or_assign(entry, from);
+  // No more of these than bootstrap entries: callers cannot keep them out.
+  contacts_.insert_or_assign(from, std::vector<std::string>{options_.bootstrap[entry].address});
+  return true;
+}
+
+/// What an answer means for the link with who gave it.
+void Gossip::settle_link(Instant now, const Call& call, const EndpointId& from,
+                         const wire::GossipMessage& message) {
   if (const auto link = links_.find(from); link != links_.end() && call.kind == CallKind::push) {
     link->second.is_calling = false;
     link->second.failures = 0;
@@ -116,37 +140,26 @@ void Gossip::on_answer(Instant now, const Call& call, const EndpointId& from,
   } else if (message.link == wire::Link::declined) {
     drop_link(now, from, options_.declined_for);
   }
-  if (!message.wanted.empty()) {
-    wire::GossipMessage push;
-    wire::GossipMessage asked;
-    asked.wanted = std::move(message.wanted);
-    answer_wanted(asked, push);
-    if (!push.beats.empty()) send_to(now, from, Call{.kind = CallKind::compare}, push, out);
-  }
-  for (const wire::AddressPrefix& prefix : call.wanted) {
-    const auto it = wanted_.find(prefix);
-    if (it == wanted_.end()) continue;
-    it->second.is_asked = false;
-    it->second.due = now + kPullAgain;
-    if (!wanted_at_ || it->second.due < *wanted_at_) wanted_at_ = it->second.due;
-  }
-  if (call.kind == CallKind::pages) {
-    const std::set<Hash32> asked(call.pages.begin(), call.pages.end());
-    bool has_got = false;
-    for (const wire::Bytes& page : message.pages) has_got |= manifests_.on_page(page, asked);
-    // Who has not what its record names is asked again when the record changes.
-    if (has_got) {
-      pages_due_.insert(*call.probed);
-      pages_at_ = now;
-      out.emplace_back(PagesArrived{*call.probed});
-    }
-  }
-  if (call.relayed_for) {
-    --relayed_probes_;
-    wire::GossipMessage answer{.probe = call.probed};
-    if (const wire::Bytes* beat = sealed_beat(*call.probed)) answer.beats.push_back(*beat);
-    reply(*call.relayed_for, answer, out);
-  }
+}
+
+void Gossip::ask_again(const wire::AddressPrefix& prefix, Instant due) {
+  const auto it = wanted_.find(prefix);
+  if (it == wanted_.end()) return;
+  it->second.is_asked = false;
+  it->second.due = due;
+  if (!wanted_at_ || due < *wanted_at_) wanted_at_ = due;
+}
+
+void Gossip::take_pages(Instant now, const Call& call, const wire::GossipMessage& message,
+                        Outbox& out) {
+  const std::set<Hash32> asked(call.pages.begin(), call.pages.end());
+  bool has_got = false;
+  for (const wire::Bytes& page : message.pages) has_got |= manifests_.on_page(page, asked);
+  // Who has not what its record names is asked again when the record changes.
+  if (!has_got) return;
+  pages_due_.insert(*call.probed);
+  pages_at_ = now;
+  out.emplace_back(PagesArrived{*call.probed});
 }
 
 void Gossip::on_failure(Instant now, const Call& call, const Error& error, Outbox& out) {
@@ -166,13 +179,7 @@ void Gossip::on_failure(Instant now, const Call& call, const Error& error, Outbo
   } else if (call.kind == CallKind::dial && call.peer) {
     drop_link(now, *call.peer, options_.membership.heartbeat);
   }
-  for (const wire::AddressPrefix& prefix : call.wanted) {
-    const auto it = wanted_.find(prefix);
-    if (it == wanted_.end()) continue;
-    it->second.is_asked = false;
-    it->second.due = now;
-    wanted_at_ = now;
-  }
+  for (const wire::AddressPrefix& prefix : call.wanted) ask_again(prefix, now);
   if (call.kind == CallKind::pages) {
     pages_due_.insert(*call.probed);
     pages_at_ = now + options_.call_timeout;
@@ -222,11 +229,6 @@ void Gossip::expire_calls(Instant now, Outbox& out) {
 }
 
 void Gossip::pull(Instant now, Outbox& out) {
-  struct Ask {
-    std::vector<wire::AddressPrefix> beats;
-    std::vector<wire::AddressPrefix> records;
-  };
-
   std::map<EndpointId, Ask> asks;  // ordered: iteration reaches the outbox
   wanted_at_.reset();
   for (auto it = wanted_.begin(); it != wanted_.end();) {
@@ -241,35 +243,35 @@ void Gossip::pull(Instant now, Outbox& out) {
       if (address) wanted.due = std::max(wanted.due, members_.record_opens(*address));
     }
     if (!wanted.is_asked && wanted.due <= now) {
-      Ask& ask = asks[wanted.sources[wanted.attempts % wanted.sources.size()]];
-      if (ask.beats.size() + ask.records.size() < kPullItemsMax) {
-        (wanted.is_announced_only ? ask.beats : ask.records).push_back(prefix);
-        wanted.is_asked = true;
-        ++wanted.attempts;
-      } else {
-        wanted.due = now + kPullAgain;
-      }
+      join_ask(now, prefix, wanted, asks[wanted.sources[wanted.attempts % wanted.sources.size()]]);
     }
     if (!wanted.is_asked && (!wanted_at_ || wanted.due < *wanted_at_)) wanted_at_ = wanted.due;
     ++it;
   }
-  for (auto& [source, ask] : asks) {
-    if (const auto link = links_.find(source); link != links_.end() && !ask.beats.empty())
-      link->second.is_eager = true;
-    wire::GossipMessage message;
-    message.wanted = ask.beats;
-    message.records_wanted = ask.records;
-    Call call{.kind = CallKind::pull, .wanted = std::move(ask.beats)};
-    call.wanted.insert(call.wanted.end(), ask.records.begin(), ask.records.end());
-    const std::vector<wire::AddressPrefix> asked = call.wanted;
-    if (send_to(now, source, std::move(call), message, out)) continue;
-    for (const wire::AddressPrefix& prefix : asked) {
-      Wanted& wanted = wanted_.at(prefix);
-      wanted.is_asked = false;
-      wanted.due = now + kPullAgain;
-      if (!wanted_at_ || wanted.due < *wanted_at_) wanted_at_ = wanted.due;
-    }
+  for (auto& [source, ask] : asks) send_ask(now, source, std::move(ask), out);
+}
+
+void Gossip::join_ask(Instant now, const wire::AddressPrefix& prefix, Wanted& wanted, Ask& ask) {
+  if (ask.beats.size() + ask.records.size() >= kPullItemsMax) {
+    wanted.due = now + kPullAgain;
+    return;
   }
+  (wanted.is_announced_only ? ask.beats : ask.records).push_back(prefix);
+  wanted.is_asked = true;
+  ++wanted.attempts;
+}
+
+void Gossip::send_ask(Instant now, const EndpointId& source, Ask ask, Outbox& out) {
+  if (const auto link = links_.find(source); link != links_.end() && !ask.beats.empty())
+    link->second.is_eager = true;
+  wire::GossipMessage message;
+  message.wanted = ask.beats;
+  message.records_wanted = ask.records;
+  Call call{.kind = CallKind::pull, .wanted = std::move(ask.beats)};
+  call.wanted.insert(call.wanted.end(), ask.records.begin(), ask.records.end());
+  const std::vector<wire::AddressPrefix> asked = call.wanted;
+  if (send_to(now, source, std::move(call), message, out)) return;
+  for (const wire::AddressPrefix& prefix : asked) ask_again(prefix, now + kPullAgain);
 }
 
 void Gossip::probe(Instant now, const ProviderAddress& address, Outbox& out) {

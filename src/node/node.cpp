@@ -79,7 +79,7 @@ bool Node::admits(RequestId request, const rpc::Call& call, Outbox& out) {
 struct Node::Dispatcher {
   Node& node;
   Instant now;
-  RequestId request;
+  RequestId request{};
   Outbox& out;
 
   void answer(Result<rpc::Answer> result) { node.reply(request, std::move(result), out); }

@@ -122,7 +122,7 @@ class Gossip {
 
   void on_request(Instant now, const work::PeerRequest& request, Outbox& out);
   /// False where the call is none of ours.
-  bool on_reply(Instant now, PeerCallId call, const work::CallResult& result, Outbox& out);
+  bool on_reply(Instant now, PeerCallId id, const work::CallResult& result, Outbox& out);
   void on_tick(Instant now, Outbox& out);
   [[nodiscard]] std::optional<Instant> next_deadline() const;
   /// Goodbye to every link. Nothing is sent after it but what is under way.
@@ -194,6 +194,12 @@ class Gossip {
     std::uint64_t version = 0;
   };
 
+  /// What one peer is asked for at once.
+  struct Ask {
+    std::vector<wire::AddressPrefix> beats;
+    std::vector<wire::AddressPrefix> records;
+  };
+
   void note_time(Instant now);
 
   // own.cpp
@@ -257,6 +263,10 @@ class Gossip {
                Outbox& out);
   void on_answer(Instant now, const Call& call, const EndpointId& from, wire::GossipMessage message,
                  Outbox& out);
+  bool join_bootstrap(std::size_t entry, const EndpointId& from);
+  void settle_link(Instant now, const Call& call, const EndpointId& from,
+                   const wire::GossipMessage& message);
+  void take_pages(Instant now, const Call& call, const wire::GossipMessage& message, Outbox& out);
   void on_failure(Instant now, const Call& call, const Error& error, Outbox& out);
   void reply(PeerRequestId request, const wire::GossipMessage& message, Outbox& out);
   /// Once a peer.
@@ -266,6 +276,9 @@ class Gossip {
   void expire_calls(Instant now, Outbox& out);
   [[nodiscard]] wire::GossipMessage introduction() const;
   void pull(Instant now, Outbox& out);
+  void join_ask(Instant now, const wire::AddressPrefix& prefix, Wanted& wanted, Ask& ask);
+  void send_ask(Instant now, const EndpointId& source, Ask ask, Outbox& out);
+  void ask_again(const wire::AddressPrefix& prefix, Instant due);
   void fetch_pages(Instant now, Outbox& out);
   void probe(Instant now, const ProviderAddress& address, Outbox& out);
   void count_sent(const wire::GossipMessage& message, std::size_t bytes);
