@@ -29,7 +29,7 @@ class Transfer {
   /// False where there is no such waiter. After the last one the transfer is over.
   bool remove_waiter(RequestId waiter, Outbox& out);
 
-  void on_reply(Instant now, PeerCallId call, const work::CallResult& result, Outbox& out);
+  void on_reply(Instant now, PeerCallId id, const work::CallResult& result, Outbox& out);
   void on_store_done(Instant now, JobId id, const work::StoreResult& result, Outbox& out);
   void on_tick(Instant now, Outbox& out);
   /// Whatever follows from the last event.
@@ -118,12 +118,12 @@ class Transfer {
   void call(Instant now, std::size_t peer, std::optional<std::uint32_t> piece,
             const wire::BlobRequest& request, Outbox& out);
   void take_reply(Instant now, const Call& call, const wire::BlobReply& reply, Outbox& out);
-  void on_size(Instant now, std::size_t peer, std::uint64_t size_bytes, Outbox& out);
+  void on_size(Instant now, std::size_t index, std::uint64_t size_bytes, Outbox& out);
   void on_bytes(Instant now, const Call& call, const wire::BlobReply& reply, Outbox& out);
   void on_failure(Instant now, const Call& call, std::string why, Outbox& out);
   void pause(Instant now, Peer& peer);
-  void drop(std::size_t peer, std::string why, Outbox& out);
-  void accuse(std::size_t peer, Outbox& out);
+  void drop(std::size_t index, std::string why, Outbox& out);
+  void accuse(std::size_t index, Outbox& out);
   [[nodiscard]] bool has_usable_peer() const;
   [[nodiscard]] std::optional<std::size_t> peer_for_piece(Instant now) const;
   bool revive_aside();
