@@ -35,7 +35,7 @@ void Execution::on_expert_ready(std::shared_ptr<const compute::ResidentExpert> r
     return;
   }
   phase_ = Phase::running;
-  identity_ = std::move(identity);
+  identity_ = identity;
   std::vector<std::uint32_t> rows(request_.token_indices.size());
   std::iota(rows.begin(), rows.end(), 0U);
   work::RunExperts job{

@@ -97,6 +97,7 @@ std::vector<Missing> Flight::gaps() const {
     all.insert(all.end(), part.rows.begin(), part.rows.end());
   }
   std::vector<Missing> missing;
+  missing.reserve(rows.size());
   for (auto& [expert, tokens] : rows) missing.push_back({expert, std::move(tokens)});
   return missing;
 }
