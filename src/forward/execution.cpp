@@ -25,7 +25,7 @@ void Execution::start(Outbox& out) {
 }
 
 void Execution::on_expert_ready(std::shared_ptr<const compute::ResidentExpert> resident,
-                                work::ExpertIdentity identity, Outbox& out) {
+                                const work::ExpertIdentity& identity, Outbox& out) {
   if (phase_ != Phase::acquiring) return;
   if (identity.facts.d_model != request_.d_model) {  // reloaded since the request was checked
     finish(fail(ErrorCode::invalid_params, "d_model",

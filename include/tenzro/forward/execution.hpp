@@ -32,7 +32,7 @@ class Execution {
 
   void start(Outbox& out);
   void on_expert_ready(std::shared_ptr<const compute::ResidentExpert> resident,
-                       work::ExpertIdentity identity, Outbox& out);
+                       const work::ExpertIdentity& identity, Outbox& out);
   void on_expert_unavailable(const Error& error, Outbox& out);
   /// A job of this execution failed: it ends with that error.
   void on_failed(const Error& error, Outbox& out);
