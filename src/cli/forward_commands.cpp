@@ -28,7 +28,7 @@ struct RunFlags {
   std::vector<std::int64_t> token_ids;
   std::vector<std::uint32_t> token_indices;
   bool allow_cold = false;
-  const CLI::Option* allow_cold_option = nullptr;
+  bool has_allow_cold = false;  ///< said, whichever way
   bool allow_partial = false;
   std::string carrier;
   std::string profile;
@@ -95,7 +95,7 @@ Outcome<Request> forward_request(const RunFlags& flags) {
   Outcome<Request> request = route_request(flags);
   if (!request) return request;
   request->method = "tenzro_moeForward";
-  if (flags.allow_cold_option->count() > 0) request->params["allow_cold"] = flags.allow_cold;
+  if (flags.has_allow_cold) request->params["allow_cold"] = flags.allow_cold;
   if (flags.allow_partial) request->params["allow_partial"] = true;
   if (!flags.carrier.empty()) request->params["carrier"] = flags.carrier;
   return request;
@@ -219,7 +219,7 @@ void add_forward(CLI::App& moe, Selection& selection) {
   CLI::App& command = *moe.add_subcommand("forward", "run a whole layer over the mesh");
   add_common_flags(command, *flags);
   add_gate_flags(command, *flags);
-  flags->allow_cold_option = command.add_flag(
+  const CLI::Option* const allow_cold = command.add_flag(
       "--allow-cold", flags->allow_cold,
       "use holders that keep an expert on disk (default: where no warm one is; =false: never)");
   command.add_flag("--allow-partial", flags->allow_partial,
@@ -228,7 +228,8 @@ void add_forward(CLI::App& moe, Selection& selection) {
       ->check(CLI::IsMember({"auto", "dense", "q8"}));
   add_profile_flag(command, *flags);
   add_out_flag(command, *flags);
-  command.callback([flags, &selection] {
+  command.callback([flags, allow_cold, &selection] {
+    flags->has_allow_cold = allow_cold->count() > 0;  // the option ends with the command line
     selection.command = run_command(flags, forward_request, show_forward);
   });
 }

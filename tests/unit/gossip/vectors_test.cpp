@@ -151,7 +151,8 @@ wire::GossipMessage message_of(const json& v) {
 }
 
 TEST(GossipVectors, MessagesHaveTheseBytesAndAreReadFromThem) {
-  for (const json& v : vectors().at("messages")) {
+  const json messages = vectors().at("messages");
+  for (const json& v : messages) {
     const wire::GossipMessage message = message_of(v);
     const BufferRef encoded = wire::encode_gossip(message);
     EXPECT_EQ(hex_of(as_u8(encoded.bytes())), v.at("bytes")) << v.at("about");
