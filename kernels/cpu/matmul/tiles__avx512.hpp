@@ -92,10 +92,18 @@ struct BlockTile {
   }
 };
 
+/// Bytes of a stream that are asked for at once where it begins: the hardware takes some lines to
+/// see that there is one.
+constexpr std::size_t kStreamBegin = 4096;
+
 /// Runs Tile::run<rows, panels>(job, first_panel) over all panels.
 template <typename Tile, std::size_t Rows, std::size_t Panels>
 void run_panels(const TzMatmul* job) {
   const std::size_t panels = (job->cols + kPanel - 1) / kPanel;
+  if constexpr (Rows <= 2) {
+    for (std::size_t at = 0; at < kStreamBegin; at += 64)
+      _mm_prefetch(job->weights + at, _MM_HINT_T1);
+  }
   std::size_t panel = 0;
   for (; panel + Panels <= panels; panel += Panels) Tile::template run<Rows, Panels>(job, panel);
   for (; panel < panels; ++panel) Tile::template run<Rows, 1>(job, panel);
