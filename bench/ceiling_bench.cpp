@@ -10,8 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "tenzro/exec/pool.hpp"
-
 #include "ceilings.hpp"
 #include "contest.hpp"
 #include "report.hpp"
@@ -49,25 +47,29 @@ class Reading {
   std::size_t next_ = 0;
 };
 
-std::vector<bench::Row> measure_memory(std::size_t threads, bool cpu_time) {
-  const bench::ColdMemory memory(kMemory);
-  if (memory.data() == nullptr) return {};
-  tenzro::exec::Pool pool({.threads = threads});
-  tenzro::compute::SerialExecutor serial;
-  tenzro::compute::Executor& executor = threads == 1
-                                            ? static_cast<tenzro::compute::Executor&>(serial)
-                                            : static_cast<tenzro::compute::Executor&>(pool);
+std::vector<bench::Row> measure_memory_on(tenzro::compute::Executor& executor,
+                                          const bench::ColdMemory& memory, bool own_time) {
   std::vector<bench::Contestant> contestants;
   for (const bench::Reader& reader : bench::readers()) {
     contestants.push_back({reader.name, static_cast<double>(Reading::kPieces * kPiece) * 1e-9,
                            Reading(memory, reader, executor)});
   }
-  const bool own = cpu_time && threads == 1;
   const auto rates =
-      hold_contest(contestants, {.clock = own ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC});
+      hold_contest(contestants, {.clock = own_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC});
   std::vector<bench::Row> rows;
   for (std::size_t i = 0; i < rates.size(); ++i)
-    rows.push_back(bench::make_row("read memory", contestants[i].path, threads, "GB/s", rates[i]));
+    rows.push_back(bench::make_row("read memory", contestants[i].path, executor.concurrency(),
+                                   "GB/s", rates[i]));
+  return rows;
+}
+
+std::vector<bench::Row> measure_memory(std::size_t threads, bool cpu_time) {
+  const bench::ColdMemory memory(kMemory);
+  if (memory.data() == nullptr) return {};
+  std::vector<bench::Row> rows;
+  bench::run_on_pool(threads, [&](tenzro::compute::Executor& executor) {
+    rows = measure_memory_on(executor, memory, cpu_time && threads == 1);
+  });
   return rows;
 }
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
+
+#include "tenzro/exec/pool.hpp"
 
 namespace tenzro::bench {
 namespace {
@@ -39,6 +42,16 @@ std::vector<std::vector<double>> hold_contest(const std::vector<Contestant>& con
     }
   }
   return rates;
+}
+
+void run_on_pool(std::size_t threads, const std::function<void(compute::Executor&)>& body) {
+  exec::Pool pool({.threads = threads});
+  std::promise<void> done;
+  const bool taken = pool.submit(exec::Priority::compute, [&] {
+    body(pool);
+    done.set_value();
+  });
+  if (taken) done.get_future().wait();
 }
 
 double median_of(std::vector<double> samples) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tenzro/compute/backend.hpp"
+
 namespace tenzro::bench {
 
 struct Contestant {
@@ -24,6 +26,10 @@ struct ContestOptions {
 /// For each contestant its rate in every round, amount a second.
 [[nodiscard]] std::vector<std::vector<double>> hold_contest(
     const std::vector<Contestant>& contestants, const ContestOptions& options);
+
+/// Calls `body` on a worker of a pool of `threads`, as the node runs a job: the worker is one of
+/// those threads.
+void run_on_pool(std::size_t threads, const std::function<void(compute::Executor&)>& body);
 
 [[nodiscard]] double median_of(std::vector<double> samples);
 

@@ -19,7 +19,6 @@
 #include <string>
 #include <vector>
 
-#include "tenzro/exec/pool.hpp"
 #include "tenzro/kernels/cpu.hpp"
 
 #include "bench_experts.hpp"
@@ -275,15 +274,16 @@ class Bench {
   void measure_two_threads(const bench::Weights& weights,
                            const std::vector<bench::Resident>& experts, std::size_t tokens) {
     compute::SerialExecutor serial;
-    tenzro::exec::Pool pool({.threads = 2});
     const double amount = tokens == 1 ? static_cast<double>(experts.front()->bytes()) * 1e-9
                                       : 2e-9 * weights.products() * static_cast<double>(tokens);
     Ours one(*best_, experts, weights.shape, tokens, compute::Profile::exact);
     Ours two(*best_, experts, weights.shape, tokens, compute::Profile::exact);
-    keep_pair(weights.name() + " M=" + std::to_string(tokens),
-              {{"exact", amount, [&] { one.run(1, serial); }},
-               {"exact", amount, [&] { two.run(1, pool); }}},
-              tokens == 1 ? "GB/s" : "GFLOP/s");
+    bench::run_on_pool(2, [&](compute::Executor& pool) {
+      keep_pair(weights.name() + " M=" + std::to_string(tokens),
+                {{"exact", amount, [&] { one.run(1, serial); }},
+                 {"exact", amount, [&] { two.run(1, pool); }}},
+                tokens == 1 ? "GB/s" : "GFLOP/s");
+    });
   }
 
   /// The same work on one thread and on two.
@@ -299,7 +299,12 @@ class Bench {
 
   /// One token and the experts of its layer, on two threads.
   void measure_layer(const bench::Weights& weights, const std::vector<bench::Resident>& experts) {
-    tenzro::exec::Pool pool({.threads = 2});
+    bench::run_on_pool(2,
+                       [&](compute::Executor& pool) { measure_layer_on(pool, weights, experts); });
+  }
+
+  void measure_layer_on(compute::Executor& pool, const bench::Weights& weights,
+                        const std::vector<bench::Resident>& experts) {
     Ours ours(*best_, experts, weights.shape, 1, compute::Profile::exact);
     const double amount = static_cast<double>(kLayerExperts * experts.front()->bytes()) * 1e-9;
     std::vector<bench::Contestant> paths = {
