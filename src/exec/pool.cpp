@@ -36,17 +36,20 @@ void pause_briefly() {
 /// is all that is lost, once a job.
 constexpr std::chrono::microseconds kLinger{50};
 
-/// Returns when `is_over` says so, or after kLinger.
+/// Gives the lock up and takes it again when `is_over` says so, or after kLinger. Takes it by
+/// trying: who tells the news still holds it, and waiting for it properly would mean to sleep.
 template <typename IsOver>
-void linger(IsOver is_over) {
+void linger(std::unique_lock<std::mutex>& lock, IsOver is_over) {
+  lock.unlock();
   constexpr int kLooksAClock = 32;  // reading the clock costs as much as many looks
   const auto end = std::chrono::steady_clock::now() + kLinger;
   do {
     for (int look = 0; look < kLooksAClock; ++look) {
-      if (is_over()) return;
+      if (is_over() && lock.try_lock()) return;
       pause_briefly();
     }
   } while (std::chrono::steady_clock::now() < end);
+  lock.lock();
 }
 
 /// Linux keeps niceness per thread, under the thread's id.
@@ -128,9 +131,7 @@ void Pool::State::work() {
 void Pool::State::look_for_work(std::unique_lock<std::mutex>& lock) {
   if (thread_count < 2) return;  // then there are no steps to share
   const std::uint32_t seen = news.load();
-  lock.unlock();
-  linger([this, seen] { return news.load(std::memory_order_relaxed) != seen; });
-  lock.lock();
+  linger(lock, [this, seen] { return news.load(std::memory_order_relaxed) != seen; });
 }
 
 void Pool::State::help(std::unique_lock<std::mutex>& lock) {
@@ -214,11 +215,7 @@ void Pool::parallel_for(std::size_t count, const std::function<void(std::size_t)
   slices.run();
   std::unique_lock lock(state_->mutex);
   state_->open_slices.remove(&slices);
-  if (slices.helpers != 0) {
-    lock.unlock();
-    linger([&slices] { return slices.helpers == 0; });
-    lock.lock();  // whoever was the last inside has left it too
-  }
+  if (slices.helpers != 0) linger(lock, [&slices] { return slices.helpers == 0; });
   slices.helpers_gone.wait(lock, [&slices] { return slices.helpers == 0; });
 }
 

@@ -27,10 +27,10 @@ double speed(Isa isa, bool quantized) {
 }
 
 constexpr double kTileSpeed = 500'000.0;           // multiply-adds a microsecond, also roughly
-constexpr double kBytesPerMicrosecond = 10'000.0;  // weights that come from memory
-constexpr double kSliceMin = 10.0;                 // microseconds
+constexpr double kBytesPerMicrosecond = 25'000.0;  // weights that come from memory
+constexpr double kSliceMin = 20.0;                 // microseconds
 constexpr double kSliceMax = 800.0;
-constexpr std::size_t kSlicesPerThread = 4;
+constexpr std::size_t kSlicesPerThread = 3;
 
 }  // namespace
 
