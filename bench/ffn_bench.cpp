@@ -1,284 +1,342 @@
-// Expert FFNs on the CPU backend: tokens a second, and how near they come to the memory's and the
-// cores' limits.
+// Expert FFNs on the CPU backend, held against what the machine gives and what else could be run.
 //
-// usage: ffn_bench [--json FILE] [--table] [--quick] [--cpu-time] [--fast] [--isa NAME]
-//                  [--filter TEXT]
+// usage: ffn_bench [--json FILE] [--table] [--quick] [--cpu-time] [--hot] [--filter TEXT]
 //
-// A case is one SwiGLU expert of d_model x d_ff and one weight type, given M rows. Calls go round a
-// set of experts larger than the last-level cache, so that M = 1 reads its weights from memory as a
-// node does. GB/s counts resident weight bytes; GFLOP/s counts two operations a weight and row. p10
-// and p90 are of the single calls. `target` is what the number is held against: for GB/s the rate
-// at which the same threads read plain memory, in the same run; for GFLOP/s of Q8_0 from 32 rows
-// on 150 a thread.
-//
-// --fast runs profile fast, which differs for BF16 alone. --cpu-time counts the processor time of
-// the working thread and skips the cases of two threads: for a machine that others share, where
-// wall time says more about them.
+// A case is one SwiGLU expert of d_model x d_ff and one pair of weight types, given M rows; every
+// path of a case (ours in each profile and with AVX2 alone, ceilings, peers) is timed in turn, and
+// medians are compared. Calls go round experts of 2 GiB together, so that weights come from memory
+// as a node's do; --hot keeps two experts. GB/s counts the bytes that a path's weights take where
+// it keeps them; GFLOP/s counts two operations a weight and row. Targets are ratios; --table prints
+// each with what was reached. --quick goes round 256 MiB with fewer and shorter samples.
+// --cpu-time counts the thread's own processor time where there is one thread: for a machine that
+// others share. Two threads are timed by the wall.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
-#include <functional>
-#include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "tenzro/base/prng.hpp"
-#include "tenzro/exec/pool.hpp"
 #include "tenzro/kernels/cpu.hpp"
 
+#include "bench_experts.hpp"
+#include "ceilings.hpp"
+#include "contest.hpp"
+#include "ffn_peers.hpp"
 #include "report.hpp"
 
 namespace {
 
 using tenzro::tensor::WeightType;
+namespace bench = tenzro::bench;
 namespace compute = tenzro::compute;
 namespace kernels = tenzro::kernels;
-
-constexpr std::size_t kExpertBytesMin = std::size_t{160} << 20U;
 
 struct Options {
   std::string json;
   bool table = false;
   bool quick = false;
   bool cpu_time = false;
-  compute::Profile profile = compute::Profile::exact;
-  std::optional<kernels::Isa> isa;
+  bool hot = false;
   std::string filter;
 };
 
-struct Quantisation {
-  const char* name;
-  WeightType type;
-  WeightType down;
-};
-
 // Q4_K_M keeps half of the down projections as Q6_K; this is the heavier half.
-constexpr Quantisation kQuantisations[] = {{"F32", WeightType::f32, WeightType::f32},
-                                           {"BF16", WeightType::bf16, WeightType::bf16},
-                                           {"Q8_0", WeightType::q8_0, WeightType::q8_0},
-                                           {"Q4_K_M", WeightType::q4_k, WeightType::q6_k}};
+constexpr bench::Quantisation kQuantisations[] = {{"F32", WeightType::f32, WeightType::f32},
+                                                  {"BF16", WeightType::bf16, WeightType::bf16},
+                                                  {"Q8_0", WeightType::q8_0, WeightType::q8_0},
+                                                  {"Q4_K_M", WeightType::q4_k, WeightType::q6_k}};
+constexpr bench::Shape kShapes[] = {{2048, 768}, {7168, 2048}};
+constexpr std::size_t kLayerExperts = 8;
 
-struct Shape {
-  std::uint32_t d_model;
-  std::uint32_t d_ff;
+/// One line of the table.
+struct Goal {
+  std::string text;
+  double reached = 0;
+  double wanted = 0;
 };
 
-constexpr Shape kShapes[] = {{2048, 768}, {7168, 2048}};
-
-double now_seconds(clockid_t clock) {
-  timespec time{};
-  clock_gettime(clock, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-/// Seconds of each call: at least 5 calls, then until `budget` seconds have passed.
-std::vector<double> time_calls(clockid_t clock, double budget, const std::function<void()>& call) {
-  call();
-  std::vector<double> seconds;
-  const double begin = now_seconds(clock);
-  while (seconds.size() < 5 || (now_seconds(clock) - begin < budget && seconds.size() < 10'000)) {
-    const double start = now_seconds(clock);
-    call();
-    seconds.push_back(now_seconds(clock) - start);
+/// Jobs of one row list over the experts of a case, the next expert or experts each time.
+class Ours {
+ public:
+  Ours(compute::Backend& backend, const std::vector<bench::Resident>& experts, bench::Shape shape,
+       std::size_t tokens, compute::Profile profile)
+      : backend_(&backend),
+        experts_(&experts),
+        shape_(shape),
+        profile_(profile),
+        input_(bench::make_rows(tokens, shape.d_model)),
+        rows_(tokens) {
+    for (std::size_t i = 0; i < tokens; ++i) rows_[i] = static_cast<std::uint32_t>(i);
   }
-  return seconds;
-}
 
-/// `amount` a call, as a rate for each call.
-std::vector<double> rates_of(std::vector<double> seconds, double amount) {
-  for (double& value : seconds) value = amount / value;
-  return seconds;
-}
-
-/// Random bytes that are valid weights: small scales, any quants.
-std::vector<std::byte> make_weights(WeightType type, std::size_t rows, std::size_t cols,
-                                    tenzro::Prng& prng) {
-  // One encoded row, repeated: encoding every row would take longer than the measurement.
-  std::vector<float> values(cols);
-  for (float& value : values)
-    value = static_cast<float>(static_cast<double>(prng.next() >> 11U) * 0x1p-53 - 0.5) * 0.05F;
-  const std::size_t stride = tenzro::tensor::row_bytes(type, cols);
-  std::vector<std::byte> bytes(rows * stride);
-  tenzro::tensor::encode_row(type, values, std::span(bytes).first(stride));
-  for (std::size_t row = 1; row < rows; ++row)
-    std::memcpy(bytes.data() + row * stride, bytes.data(), stride);
-  return bytes;
-}
-
-using Resident = std::shared_ptr<const compute::ResidentExpert>;
-
-std::vector<Resident> make_experts(compute::Backend& backend, Shape shape,
-                                   const Quantisation& quantisation) {
-  tenzro::Prng prng(1);
-  const auto gate = make_weights(quantisation.type, shape.d_ff, shape.d_model, prng);
-  const auto down = make_weights(quantisation.down, shape.d_model, shape.d_ff, prng);
-  const compute::MatrixView wide{
-      .type = quantisation.type, .rows = shape.d_ff, .cols = shape.d_model, .bytes = gate};
-  const compute::MatrixView tall{
-      .type = quantisation.down, .rows = shape.d_model, .cols = shape.d_ff, .bytes = down};
-  const compute::ExpertView view{.spec = {},
-                                 .gate = wide,
-                                 .up = wide,
-                                 .down = tall,
-                                 .gate_bias = {},
-                                 .up_bias = {},
-                                 .down_bias = {}};
-  compute::SerialExecutor serial;
-  std::vector<Resident> experts;
-  for (std::size_t bytes = 0; bytes < kExpertBytesMin || experts.size() < 2;
-       bytes += experts.back()->bytes()) {
-    auto resident = backend.upload_expert(view, serial);
-    if (!resident) {
-      std::fprintf(stderr, "%s\n", resident.error().message().c_str());
-      return {};
+  void run(std::size_t experts_a_call, compute::Executor& executor) {
+    out_.resize(input_.size() * experts_a_call);
+    std::vector<compute::ExpertBatch> batches;
+    for (std::size_t i = 0; i < experts_a_call; ++i) {
+      batches.push_back({.expert = (*experts_)[turn_++ % experts_->size()].get(),
+                         .rows = rows_,
+                         .out = out_.data() + i * input_.size()});
     }
-    experts.push_back(*resident);
+    const compute::ExpertsJob job{.profile = profile_,
+                                  .input = input_.data(),
+                                  .input_rows = static_cast<std::uint32_t>(rows_.size()),
+                                  .d_model = shape_.d_model,
+                                  .batches = batches};
+    if (!backend_->run_experts(job, executor)) std::abort();  // the shapes are ours
   }
-  return experts;
+
+ private:
+  compute::Backend* backend_;
+  const std::vector<bench::Resident>* experts_;
+  bench::Shape shape_;
+  compute::Profile profile_;
+  std::vector<float> input_;
+  std::vector<std::uint32_t> rows_;
+  std::vector<float> out_;
+  std::size_t turn_ = 0;
+};
+
+/// Reads memory from end to end, a piece a call.
+std::function<void(compute::Executor&)> reading(const bench::ColdMemory& memory,
+                                                const bench::Reader& reader) {
+  return [&memory, reader, at = std::size_t{0}](compute::Executor& executor) mutable {
+    constexpr std::size_t kPiece = std::size_t{2} << 20U;
+    constexpr std::size_t kPieces = 8;
+    const std::size_t first = at;
+    at = (at + kPieces) % (memory.size() / kPiece);
+    executor.parallel_for(kPieces, [&](std::size_t i) {
+      static volatile std::uint64_t sink = 0;
+      sink = sink + reader.read(memory.data() + (first + i) * kPiece, kPiece);
+    });
+  };
 }
 
-/// Reads `count` words, a multiple of 32, in four streams at once, as the kernels read: one alone
-/// draws less.
-std::uint64_t sum_of(const std::uint64_t* words, std::size_t count) {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < count / 4; i += 8) {
-    for (std::size_t stream = 0; stream < 4; ++stream) {
-      const std::uint64_t* line = words + stream * (count / 4) + i;
-      __builtin_prefetch(line + 1024);
-      sum += line[0] + line[1] + line[2] + line[3] + line[4] + line[5] + line[6] + line[7];
-    }
-  }
-  return sum;
-}
+constexpr double kReadingGiga = static_cast<double>(std::size_t{16} << 20U) * 1e-9;
 
 class Bench {
  public:
-  Bench(const Options& options, compute::Backend& backend)
-      : options_(&options), backend_(&backend) {}
+  explicit Bench(const Options& options)
+      : options_(&options), memory_(options.hot ? std::size_t{16} << 20U : cold_bytes() / 2) {}
 
-  void run() {
-    for (const std::size_t threads : thread_counts()) measure_memory(threads);
-    for (const Shape shape : kShapes) {
-      for (const Quantisation& quantisation : kQuantisations) measure_expert(shape, quantisation);
-    }
-  }
-
-  [[nodiscard]] const std::vector<tenzro::bench::Row>& rows() const { return rows_; }
-
-  /// Whether an upload or a run gave an error; then the rows are worth nothing.
-  [[nodiscard]] bool has_failed() const { return failed_; }
-
- private:
-  static constexpr std::size_t kTokens[] = {1, 8, 32, 128, 512};
-
-  [[nodiscard]] double budget() const { return options_->quick ? 0.05 : 0.6; }
-
-  [[nodiscard]] clockid_t clock() const {
-    return options_->cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
-  }
-
-  [[nodiscard]] std::vector<std::size_t> thread_counts() const {
-    if (options_->cpu_time) return {1};
-    return {1, 2};
-  }
-
-  /// Runs `body` as the node runs a job: on a worker of a pool of `threads`.
-  static void run_on_pool(std::size_t threads,
-                          const std::function<void(compute::Executor&)>& body) {
-    tenzro::exec::Pool pool({.threads = threads});
-    std::promise<void> done;
-    const bool taken = pool.submit(tenzro::exec::Priority::compute, [&] {
-      body(pool);
-      done.set_value();
-    });
-    if (taken) done.get_future().wait();
-  }
-
-  void measure_memory(std::size_t threads) {
-    constexpr std::size_t kWords = kExpertBytesMin / sizeof(std::uint64_t);
-    constexpr std::size_t kParts = 64;
-    std::vector<std::uint64_t> words(kWords, 1);
-    std::vector<std::uint64_t> sums(kParts);
-    const auto read_part = [&](std::size_t part) {
-      sums[part] += sum_of(words.data() + part * (kWords / kParts), kWords / kParts);
-    };
-    std::vector<double> seconds;
-    run_on_pool(threads, [&](compute::Executor& executor) {
-      seconds = time_calls(clock(), budget(), [&] { executor.parallel_for(kParts, read_part); });
-    });
-    const auto rates = rates_of(std::move(seconds), static_cast<double>(kExpertBytesMin) * 1e-9);
-    add(tenzro::bench::make_row("read memory", "ceiling", threads, "GB/s", rates));
-    memory_[threads] = rows_.back().value;
-  }
-
-  void measure_expert(Shape shape, const Quantisation& quantisation) {
-    const std::string name =
-        std::to_string(shape.d_model) + "x" + std::to_string(shape.d_ff) + " " + quantisation.name;
-    if (name.find(options_->filter) == std::string::npos) return;
-    const auto experts = make_experts(*backend_, shape, quantisation);
-    failed_ = failed_ || experts.empty();
-    if (experts.empty()) return;
-    for (const std::size_t tokens : kTokens) {
-      for (const std::size_t threads : thread_counts()) {
-        measure(name + " M=" + std::to_string(tokens), shape, experts, tokens, threads);
+  [[nodiscard]] bool run() {
+    const auto best = kernels::make_cpu_backend({});
+    const auto avx2 = kernels::make_cpu_backend({.isa = kernels::Isa::avx2});
+    if (!best || memory_.data() == nullptr) return false;
+    best_ = best->get();
+    avx2_ = avx2 ? avx2->get() : nullptr;
+    for (const bench::Shape shape : kShapes) {
+      for (const bench::Quantisation& quantisation : kQuantisations) {
+        const bench::Weights weights = make_weights(shape, quantisation);
+        if (weights.name().find(options_->filter) == std::string::npos) continue;
+        if (!measure_weights(weights)) return false;
       }
     }
+    return true;
   }
 
-  void measure(const std::string& name, Shape shape, const std::vector<Resident>& experts,
-               std::size_t tokens, std::size_t threads) {
-    std::vector<float> input(tokens * shape.d_model);
-    tenzro::Prng prng(2);
-    for (float& value : input)
-      value = static_cast<float>(static_cast<double>(prng.next() >> 11U) * 0x1p-53 - 0.5);
-    std::vector<float> out(input.size());
-    std::vector<std::uint32_t> rows(tokens);
-    for (std::size_t i = 0; i < tokens; ++i) rows[i] = static_cast<std::uint32_t>(i);
-    std::size_t turn = 0;
-    const auto run_next = [&](compute::Executor& executor) {
-      const compute::ExpertBatch batch{
-          .expert = experts[turn++ % experts.size()].get(), .rows = rows, .out = out.data()};
-      const compute::ExpertsJob job{.profile = options_->profile,
-                                    .input = input.data(),
-                                    .input_rows = static_cast<std::uint32_t>(tokens),
-                                    .d_model = shape.d_model,
-                                    .batches = {&batch, 1}};
-      failed_ = failed_ || !backend_->run_experts(job, executor).has_value();
+  [[nodiscard]] const std::vector<bench::Row>& rows() const { return rows_; }
+
+  void print_goals() const {
+    std::printf("\n%-72s %8s %8s\n", "target", "reached", "wanted");
+    for (const Goal& goal : goals_) {
+      std::printf("%-72s %8.2f %8.2f  %s\n", goal.text.c_str(), goal.reached, goal.wanted,
+                  goal.reached >= goal.wanted ? "met" : "MISSED");
+    }
+  }
+
+ private:
+  [[nodiscard]] std::size_t cold_bytes() const {
+    return options_->quick ? std::size_t{256} << 20U : std::size_t{2} << 30U;
+  }
+
+  [[nodiscard]] bench::ContestOptions one_thread() const {
+    return {.clock = options_->cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC,
+            .rounds = options_->quick ? std::size_t{7} : std::size_t{15},
+            .sample_seconds = options_->quick ? 0.01 : 0.03};
+  }
+
+  bool measure_weights(const bench::Weights& weights) {
+    const auto experts = upload(*best_, weights, options_->hot ? 1 : cold_bytes());
+    if (experts.empty()) return false;
+    std::unique_ptr<bench::GgmlExperts> plain;
+    std::unique_ptr<bench::GgmlExperts> repacked;
+    if (weights.quantisation.type != WeightType::bf16) {
+      plain = make_ggml_experts(weights, experts.size(), bench::GgmlLayout::plain);
+      if (weights.quantisation.type != WeightType::f32)
+        repacked = make_ggml_experts(weights, experts.size(), bench::GgmlLayout::repacked);
+    }
+    for (const std::size_t tokens : {1U, 8U, 32U, 512U}) {
+      measure_one_thread(weights, experts, tokens, plain.get(), repacked.get());
+      measure_two_threads(weights, experts, tokens);
+    }
+    measure_layer(weights, experts);
+    return true;
+  }
+
+  void measure_one_thread(const bench::Weights& weights,
+                          const std::vector<bench::Resident>& experts, std::size_t tokens,
+                          bench::GgmlExperts* plain, bench::GgmlExperts* repacked) {
+    compute::SerialExecutor serial;
+    const double giga_flop = 2e-9 * weights.products() * static_cast<double>(tokens);
+    const double giga_bytes = static_cast<double>(experts.front()->bytes()) * 1e-9;
+    const bool by_bytes = tokens == 1;  // bound by memory
+    const double ours_amount = by_bytes ? giga_bytes : giga_flop;
+    const double file_amount = by_bytes ? static_cast<double>(weights.bytes()) * 1e-9 : giga_flop;
+    std::vector<bench::Contestant> paths;
+    const auto add_ours = [&](const char* path, compute::Backend& backend,
+                              compute::Profile profile) {
+      auto ours = std::make_shared<Ours>(backend, experts, weights.shape, tokens, profile);
+      paths.push_back({path, ours_amount, [ours, &serial] { ours->run(1, serial); }});
     };
-    std::vector<double> seconds;
-    run_on_pool(threads, [&](compute::Executor& executor) {
-      seconds = time_calls(clock(), budget(), [&] { run_next(executor); });
+    add_ours("exact", *best_, compute::Profile::exact);
+    if (has_fast(weights.quantisation.type, tokens))
+      add_ours("fast", *best_, compute::Profile::fast);
+    if (avx2_ != nullptr && tokens > 1) add_ours("exact avx2", *avx2_, compute::Profile::exact);
+    if (plain != nullptr) paths.push_back({"ggml", file_amount, plain->call_for(tokens)});
+    if (repacked != nullptr)
+      paths.push_back({"ggml repacked", file_amount, repacked->call_for(tokens)});
+    add_ceilings(weights, tokens, serial, paths);
+    keep(weights, tokens, paths, by_bytes ? "GB/s" : "GFLOP/s");
+  }
+
+  [[nodiscard]] bool has_fast(WeightType type, std::size_t tokens) const {
+    const bool has_tiles = best_->name() == "cpu-amx" && tokens > 8;
+    return type == WeightType::bf16 || (has_tiles && type != WeightType::f32);
+  }
+
+  void add_ceilings(const bench::Weights& weights, std::size_t tokens, compute::Executor& serial,
+                    std::vector<bench::Contestant>& paths) const {
+    if (tokens == 1) {
+      for (const bench::Reader& reader : bench::readers()) {
+        paths.push_back({"read, " + reader.name, kReadingGiga,
+                         [read = reading(memory_, reader), &serial]() mutable { read(serial); }});
+      }
+      return;
+    }
+    if (tokens < 512) return;
+    for (const bench::Products& kind : bench::products()) {
+      if (kind.call) paths.push_back({kind.name, kind.giga, kind.call});
+    }
+    if (weights.quantisation.type != WeightType::f32) return;
+    for (bench::DensePeer& peer : dense_peers(weights.shape, tokens)) {
+      paths.push_back({peer.path, 2e-9 * weights.products() * static_cast<double>(tokens),
+                       std::move(peer.call)});
+    }
+  }
+
+  /// Times the paths, prints and keeps their rows, and what they say about the targets.
+  void keep(const bench::Weights& weights, std::size_t tokens,
+            const std::vector<bench::Contestant>& paths, const char* unit) {
+    const auto rates = hold_contest(paths, one_thread());
+    const std::string name = weights.name() + " M=" + std::to_string(tokens);
+    std::map<std::string, double> medians;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      add_row(bench::make_row(name, paths[i].path, 1, unit, rates[i]));
+      medians[paths[i].path] = rows_.back().value;
+    }
+    double read = 0;
+    for (const auto& [path, value] : medians)
+      if (path.starts_with("read")) read = std::max(read, value);
+    const double ggml = std::max(value_of(medians, "ggml"), value_of(medians, "ggml repacked"));
+    const bool is_q8 = weights.quantisation.type == WeightType::q8_0;
+    const bool is_quantised = is_q8 || weights.quantisation.type == WeightType::q4_k;
+    const bool has_amx = best_->name() == "cpu-amx";
+    const double exact = medians.at("exact");
+    if (tokens == 1 && is_quantised) goal(name + " exact / read", exact, read, is_q8 ? 0.9 : 0.85);
+    if (tokens == 8 && is_quantised) goal(name + " exact / ggml", exact, ggml, 3);
+    if (tokens == 32 && is_quantised) {
+      goal(name + " exact / ggml", exact, ggml, !has_amx ? 4 : (is_q8 ? 6 : 4));
+      goal(name + " exact avx2 / ggml", value_of(medians, "exact avx2"), ggml, 1.5);
+    }
+    if (tokens == 32 && is_quantised && has_amx)
+      goal(name + " fast / ggml", value_of(medians, "fast"), ggml, is_q8 ? 8 : 6);
+    if (tokens == 512 && weights.quantisation.type == WeightType::f32)
+      goal(name + " exact / FMA", exact, medians.at("FMA f32"), 0.7);
+    if (tokens == 512 && is_quantised && has_amx) {
+      goal(name + " exact, TFLOP/s", exact, 1000, is_q8 ? 0.9 : 0.7);
+      goal(name + " fast, TFLOP/s", value_of(medians, "fast"), 1000, is_q8 ? 1.5 : 1.2);
+    }
+  }
+
+  static double value_of(const std::map<std::string, double>& medians, const std::string& path) {
+    const auto found = medians.find(path);
+    return found == medians.end() ? 0 : found->second;
+  }
+
+  void goal(std::string text, double reached, double held_against, double wanted) {
+    if (reached > 0 && held_against > 0)
+      goals_.push_back({std::move(text), reached / held_against, wanted});
+  }
+
+  void measure_two_threads(const bench::Weights& weights,
+                           const std::vector<bench::Resident>& experts, std::size_t tokens) {
+    compute::SerialExecutor serial;
+    const double amount = tokens == 1 ? static_cast<double>(experts.front()->bytes()) * 1e-9
+                                      : 2e-9 * weights.products() * static_cast<double>(tokens);
+    Ours one(*best_, experts, weights.shape, tokens, compute::Profile::exact);
+    Ours two(*best_, experts, weights.shape, tokens, compute::Profile::exact);
+    bench::run_on_pool(2, [&](compute::Executor& pool) {
+      keep_pair(weights.name() + " M=" + std::to_string(tokens),
+                {{"exact", amount, [&] { one.run(1, serial); }},
+                 {"exact", amount, [&] { two.run(1, pool); }}},
+                tokens == 1 ? "GB/s" : "GFLOP/s");
     });
-    const double weights = 3.0 * shape.d_model * shape.d_ff;
-    const auto count = static_cast<double>(tokens);
-    const bool wide_q8 = name.find("Q8_0") != std::string::npos && tokens >= 32;
-    const auto row = [&](double amount, const char* unit, std::optional<double> target) {
-      add(tenzro::bench::make_row(name, path(), threads, unit, rates_of(seconds, amount), target));
-    };
-    row(count, "tokens/s", {});
-    row(static_cast<double>(experts.front()->bytes()) * 1e-9, "GB/s",
-        tokens == 1 ? std::optional(memory_[threads]) : std::nullopt);
-    row(2e-9 * weights * count, "GFLOP/s",
-        wide_q8 ? std::optional(150.0 * static_cast<double>(threads)) : std::nullopt);
   }
 
-  [[nodiscard]] std::string path() const {
-    return std::string(backend_->name()) + " " + std::string(compute::name_of(options_->profile));
+  /// The same work on one thread and on two.
+  void keep_pair(const std::string& name, const std::vector<bench::Contestant>& paths,
+                 const char* unit) {
+    bench::ContestOptions options = one_thread();
+    options.clock = CLOCK_MONOTONIC;
+    const auto rates = hold_contest(paths, options);
+    for (std::size_t i = 0; i < paths.size(); ++i)
+      add_row(bench::make_row(name + " wall", paths[i].path, i + 1, unit, rates[i]));
+    goal(name + " two threads / one", bench::median_of(rates[1]), bench::median_of(rates[0]), 1.85);
   }
 
-  void add(tenzro::bench::Row row) {
-    if (options_->table) tenzro::bench::print(row);
+  /// One token and the experts of its layer, on two threads.
+  void measure_layer(const bench::Weights& weights, const std::vector<bench::Resident>& experts) {
+    bench::run_on_pool(2,
+                       [&](compute::Executor& pool) { measure_layer_on(pool, weights, experts); });
+  }
+
+  void measure_layer_on(compute::Executor& pool, const bench::Weights& weights,
+                        const std::vector<bench::Resident>& experts) {
+    Ours ours(*best_, experts, weights.shape, 1, compute::Profile::exact);
+    const double amount = static_cast<double>(kLayerExperts * experts.front()->bytes()) * 1e-9;
+    std::vector<bench::Contestant> paths = {
+        {"exact", amount, [&] { ours.run(kLayerExperts, pool); }}};
+    for (const bench::Reader& reader : bench::readers()) {
+      paths.push_back({"read, " + reader.name, kReadingGiga,
+                       [read = reading(memory_, reader), &pool]() mutable { read(pool); }});
+    }
+    bench::ContestOptions options = one_thread();
+    options.clock = CLOCK_MONOTONIC;
+    const auto rates = hold_contest(paths, options);
+    const std::string name = weights.name() + " layer of 8, M=1";
+    double read = 0;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      add_row(bench::make_row(name, paths[i].path, 2, "GB/s", rates[i]));
+      if (i > 0) read = std::max(read, rows_.back().value);
+    }
+    if (tenzro::tensor::is_quantized(weights.quantisation.type))
+      goal(name + " exact / read, two threads", bench::median_of(rates[0]), read, 0.85);
+  }
+
+  void add_row(bench::Row row) {
+    if (options_->table) print(row);
     rows_.push_back(std::move(row));
   }
 
   const Options* options_;
-  compute::Backend* backend_;
-  double memory_[3] = {};  ///< GB/s by threads
-  std::vector<tenzro::bench::Row> rows_;
-  bool failed_ = false;
+  bench::ColdMemory memory_;
+  compute::Backend* best_ = nullptr;
+  compute::Backend* avx2_ = nullptr;
+  std::vector<bench::Row> rows_;
+  std::vector<Goal> goals_;
 };
 
 std::optional<Options> parse(const std::vector<std::string>& arguments) {
@@ -290,17 +348,14 @@ std::optional<Options> parse(const std::vector<std::string>& arguments) {
       options.table = true;
     } else if (word == "--quick") {
       options.quick = true;
-    } else if (word == "--fast") {
-      options.profile = compute::Profile::fast;
     } else if (word == "--cpu-time") {
       options.cpu_time = true;
+    } else if (word == "--hot") {
+      options.hot = true;
     } else if (word == "--json" && has_value) {
       options.json = arguments[++i];
     } else if (word == "--filter" && has_value) {
       options.filter = arguments[++i];
-    } else if (word == "--isa" && has_value) {
-      options.isa = kernels::isa_from_name(arguments[++i]);
-      if (!options.isa) return std::nullopt;
     } else {
       return std::nullopt;
     }
@@ -314,20 +369,17 @@ std::optional<Options> parse(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   const auto options = parse({argv + 1, argv + argc});
   if (!options) {
-    std::fprintf(
-        stderr,
-        "usage: ffn_bench [--json FILE] [--table] [--quick] [--cpu-time] [--fast] [--isa NAME] "
-        "[--filter TEXT]\n");
+    std::fprintf(stderr,
+                 "usage: ffn_bench [--json FILE] [--table] [--quick] [--cpu-time] [--hot] "
+                 "[--filter TEXT]\n");
     return 2;
   }
-  auto backend = kernels::make_cpu_backend({.isa = options->isa});
-  if (!backend) {
-    std::fprintf(stderr, "%s\n", backend.error().message().c_str());
+  Bench bench(*options);
+  if (!bench.run()) {
+    std::fprintf(stderr, "an upload failed, or there is no memory\n");
     return 1;
   }
-  Bench bench(*options, **backend);
-  bench.run();
-  if (bench.has_failed()) return 1;
+  if (options->table) bench.print_goals();
   if (!options->json.empty() && !tenzro::bench::write_json(options->json, bench.rows())) {
     std::fprintf(stderr, "cannot write %s\n", options->json.c_str());
     return 1;

@@ -23,7 +23,7 @@ using testing::make_expert;
 using testing::OwnedExpert;
 using testing::relative_l2;
 
-constexpr Isa kIsas[] = {Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512vnni};
+constexpr Isa kIsas[] = {Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512vnni, Isa::amx};
 constexpr std::size_t kScratch = std::size_t{32} << 20U;
 
 std::vector<std::uint32_t> all_rows(std::size_t count) {
@@ -268,8 +268,12 @@ TEST(CpuBackend, ForcedIsaIsTheOneThatRuns) {
     ASSERT_TRUE(backend.has_value());
     const auto& cpu = dynamic_cast<const CpuBackend&>(**backend);
     EXPECT_EQ(cpu.kernels().isa, isa);
-    const std::string suffix = "__" + std::string(name_of(isa));
+    // Few rows of the ISA with tiles run the kernels of the one below.
+    const Isa of_rows = std::min(isa, Isa::avx512vnni);
+    const std::string suffix = "__" + std::string(name_of(of_rows));
     EXPECT_TRUE(cpu.kernels().matmul_of(WeightType::q8_0).name.ends_with(suffix));
+    const TileKernel* tiles = cpu.kernels().tiles_of(WeightType::q8_0, compute::Profile::exact);
+    EXPECT_EQ(tiles != nullptr && tiles->name.ends_with("__amx"), isa == Isa::amx);
     EXPECT_LE(cpu.kernels().quantize.isa, isa);
     EXPECT_LE(cpu.kernels().activation.isa, isa);
     for (const MatmulKernel& kernel : cpu.kernels().matmul) EXPECT_LE(kernel.isa, isa);
@@ -284,6 +288,7 @@ TEST(CpuBackend, IsNamedAfterItsIsa) {
   EXPECT_EQ(named(Isa::avx2), "cpu-avx2");
   EXPECT_EQ(named(Isa::avx512), "cpu-avx512");
   EXPECT_EQ(named(Isa::avx512vnni), "cpu-avx512-vnni");
+  EXPECT_EQ(named(Isa::amx), "cpu-amx");
 }
 
 TEST(CpuBackend, UnforcedTakesTheBestThatTheCpuHas) {
@@ -385,11 +390,11 @@ TEST(CpuBackend, FastStaysWithinTheRoundingOfBf16OfDouble) {
   }
 }
 
-TEST(CpuBackend, FastEqualsExactForEveryTypeWithoutAFastKernel) {
+TEST(CpuBackend, FastEqualsExactForEveryTypeWithoutAFastKernel) {  // Q8_0: 8 rows are no tiles
   Prng prng(20);
   for (const WeightType type : {WeightType::f32, WeightType::f16, WeightType::q8_0}) {
     const auto expert = make_expert({64, 96}, type, type, Activation::silu, Biases::present, 5);
-    const auto input = testing::make_rows(9, 64, prng);
+    const auto input = testing::make_rows(8, 64, prng);
     CpuBackend backend(kernels_up_to(best_isa()), kScratch);
     compute::SerialExecutor serial;
     EXPECT_EQ(testing::first_difference(
@@ -425,8 +430,12 @@ TEST(CpuBackend, HasTheRecordedBitsOfProfileExact) {
     const auto activation = static_cast<Activation>(i % 6);
     const auto expert =
         make_expert({256, 256}, types.type, types.down, activation, Biases::present, i);
-    EXPECT_EQ(fingerprint(run_serially(best_isa(), expert, input)), kRecorded[i])
-        << tensor::name_of(types.type) << " " << tensor::name_of(types.down);
+    for (const Isa isa : kIsas) {
+      if (!is_available(isa)) continue;
+      EXPECT_EQ(fingerprint(run_serially(isa, expert, input)), kRecorded[i])
+          << tensor::name_of(types.type) << " " << tensor::name_of(types.down) << " "
+          << name_of(isa);
+    }
   }
 }
 

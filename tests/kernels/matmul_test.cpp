@@ -73,9 +73,7 @@ std::vector<float> run(const MatmulKernel& kernel, const PackedMatrix& matrix,
   const std::size_t stride = matrix.rows + kGuard;
   std::vector<float> out(x.size() * stride, kUntouched);
   const TzMatmul job{.weights = matrix.panels.data(),
-                     .panel_bytes = matrix.layout.bytes,
-                     .scales_at = matrix.layout.scales_at,
-                     .supers_at = matrix.layout.supers_at,
+                     .panel_bytes = matrix.panel_bytes,
                      .k = matrix.cols,
                      .x = x.data(),
                      .rows = x.size(),

@@ -6,8 +6,10 @@
 /// hands out slices of at most about a millisecond that idle workers take before they begin another
 /// job, so a layer's work ends early. Short jobs (codec, crypto) go before compute jobs. Threads
 /// run at a lower priority than the loop's, so that timers and sockets never wait for a matmul;
-/// none of them spins. Queues are bounded: `submit` says no instead of growing. Thread: submit from
-/// any; the destructor waits for what runs and drops what waits.
+/// a thread that had
+/// work looks 50 us for more before it sleeps, and none spins longer. Queues are bounded: `submit`
+/// says no instead of growing. Thread: submit from any; the destructor waits for what runs and
+/// drops what waits.
 #include <cstddef>
 #include <functional>
 #include <memory>

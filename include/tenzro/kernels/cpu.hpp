@@ -8,12 +8,14 @@
 ///  - Every ISA gives the same bits (profile `exact` of compute/backend.hpp), from the same
 ///    resident layout.
 ///  - Profile `fast` multiplies bf16 weights by rows rounded to bf16 where the CPU has avx512bf16
-///    (twice as fast); every other type runs its exact kernel. See docs/adr for why no library.
+///    (twice as fast), and with AMX quantised ones too, 9 rows and more; everything else runs its
+///    exact kernel. See docs/adr for why no library.
 ///  - Weights keep their storage type: f16 and bf16 stay two bytes; Q4_K grows from 4.5 to 4.625
-///    bits, the others not at all. Outputs are padded to 16.
+///    bits, Q6_K from 6.5625 to 6.625, the others not at all. Outputs are padded to 16.
 ///  - A run's scratch: at most 29/32 of the input's bytes for its converted copies (13/32 for
 ///    Q8_0, 1/2 for bf16), and at most `scratch_bytes_max` for the rows between the two halves of
-///    the FFN; larger jobs go in waves. A wave is at least 8 rows.
+///    the FFN; larger jobs go in waves. A wave is at least 8 rows. Tile kernels want the rows of a
+///    wave once more, as tiles, under the same limit.
 /// Thread: any; a backend is immutable after construction.
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +29,8 @@
 
 namespace tenzro::kernels {
 
-/// Ordered: each one includes those before it. `amx` is known by name and not built.
+/// Ordered: each one includes those before it. `amx` is its tiles of int8 and of bf16, for 9 rows
+/// and more of quantised weights; fewer rows, and other weights, run the kernels of avx512vnni.
 enum class Isa : std::uint8_t { scalar, avx2, avx512, avx512vnni, amx };
 
 /// As TENZRO_ISA spells it.

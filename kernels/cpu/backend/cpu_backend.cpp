@@ -100,8 +100,6 @@ Status CpuBackend::run_matmul(const compute::MatmulJob& job, compute::Executor& 
 
 Result<std::unique_ptr<compute::Backend>> make_cpu_backend(const CpuOptions& options) {
   const Isa isa = options.isa.value_or(best_isa());
-  if (isa == Isa::amx)
-    return fail(ErrorCode::infrastructure, "isa amx", "is not built into this program yet");
   if (!is_available(isa)) {
     return fail(
         ErrorCode::infrastructure, "isa " + std::string(name_of(isa)),

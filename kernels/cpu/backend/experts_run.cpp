@@ -1,7 +1,6 @@
 #include "kernels/cpu/backend/experts_run.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "tenzro/base/assert.hpp"
 
@@ -9,41 +8,40 @@ namespace tenzro::kernels {
 namespace {
 
 // Rows of a piece: enough that weights coming from memory are used many times, few enough that the
-// rows' activations share the L2 cache (1 MiB on the machines this was measured on) with the panels
-// they meet.
+// rows' activations share the L2 cache with the panels they meet. It has 1 MiB on the machines this
+// was measured on, and 2 MiB on those with tiles, whose kernels unpack a panel once for all rows of
+// a piece.
 constexpr std::size_t kPieceRowsMin = 32;
 constexpr std::size_t kPieceRowsMax = 128;
 constexpr std::size_t kPieceActivationBytes = std::size_t{400} << 10U;
-
-// Columns of a tile of intermediate rows. One tile of rows takes them four panels at a time, as the
-// kernels like it for few rows; with several tiles the panels of gate and up must stay in the cache
-// until the last tile has met them.
-constexpr std::size_t kHiddenStepFew = 2 * kBlock;
-constexpr std::size_t kHiddenStepMany = kBlock;
+constexpr std::size_t kTilePieceRowsMax = 256;
+constexpr std::size_t kTileActivationBytes = std::size_t{1} << 20U;
 
 const PackedExpert& packed(const compute::ExpertBatch& batch) {
   return static_cast<const PackedExpert&>(*batch.expert);
 }
 
-std::size_t piece_rows(std::size_t row_bytes) {
-  return std::clamp(kPieceActivationBytes / row_bytes / kRowTile * kRowTile, kPieceRowsMin,
-                    kPieceRowsMax);
+std::size_t piece_rows(const Path& path, std::size_t d_model) {
+  if (path.tiles == nullptr) {
+    const std::size_t fitting =
+        kPieceActivationBytes / row_bytes(path.format, d_model) / kRowTile * kRowTile;
+    return std::clamp(fitting, kPieceRowsMin, kPieceRowsMax);
+  }
+  constexpr std::size_t kTwoTiles = 2 * kTileRows;
+  const std::size_t fitting =
+      kTileActivationBytes / tiles_bytes(path.format, kTwoTiles, d_model) * kTwoTiles;
+  return std::clamp(fitting, kPieceRowsMin, kTilePieceRowsMax);
 }
 
-TzActivationKind kind_of(compute::Activation activation) {
-  return static_cast<TzActivationKind>(activation);
+/// Bytes that the rows take as tiles, in the step that needs more.
+std::size_t tile_bytes(const Path& up, const Path& down, const PackedExpert& expert,
+                       std::size_t rows) {
+  const std::size_t input =
+      up.tiles != nullptr ? tiles_bytes(up.format, rows, expert.d_model()) : 0;
+  const std::size_t hidden =
+      down.tiles != nullptr ? tiles_bytes(down.format, rows, expert.d_ff()) : 0;
+  return std::max(input, hidden);
 }
-
-constexpr bool has_number_of(compute::Activation activation, TzActivationKind kind) {
-  return static_cast<int>(activation) == static_cast<int>(kind);
-}
-
-static_assert(has_number_of(compute::Activation::silu, TzActivationKind::silu));
-static_assert(has_number_of(compute::Activation::silu_clamped, TzActivationKind::silu_clamped));
-static_assert(has_number_of(compute::Activation::swigluoai, TzActivationKind::swiglu_oai));
-static_assert(has_number_of(compute::Activation::gelu_tanh, TzActivationKind::gelu_tanh));
-static_assert(has_number_of(compute::Activation::relu2, TzActivationKind::relu2));
-static_assert(has_number_of(compute::Activation::situ, TzActivationKind::situ));
 
 }  // namespace
 
@@ -60,30 +58,54 @@ ExpertsRun::ExpertsRun(const KernelSet& kernels, const compute::ExpertsJob& job,
 }
 
 void ExpertsRun::run() {
-  convert_input();
   make_pieces();
-  std::size_t begin = 0;
-  while (begin < pieces_.size()) {
-    std::size_t bytes = 0;
-    std::size_t end = begin;
-    for (; end < pieces_.size(); ++end) {
-      const std::size_t piece_bytes = pieces_[end].count * hidden_row_bytes(*pieces_[end].expert);
-      if (end > begin && bytes + piece_bytes > scratch_bytes_max_) break;
-      pieces_[end].hidden_at = bytes;
-      bytes += piece_bytes;
-    }
-    hidden_.reset();  // first, so that two waves are never held
-    hidden_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  convert_input();
+  for (std::size_t begin = 0; begin < pieces_.size();) {
+    const std::size_t end = place_wave(begin);
     run_wave(begin, end);
     begin = end;
   }
 }
 
+void ExpertsRun::set_paths(Piece& piece) const {
+  const PackedExpert& expert = *piece.expert;
+  piece.up = multiplier_.path_for(expert.up.type, piece.count);
+  piece.down = multiplier_.path_for(expert.down.type, piece.count);
+  piece.gate = expert.gate ? multiplier_.path_for(expert.gate->type, piece.count) : piece.up;
+  const bool are_alike = (piece.gate.tiles == nullptr) == (piece.up.tiles == nullptr) &&
+                         piece.gate.format == piece.up.format;
+  if (are_alike || (piece.gate.tiles == nullptr && piece.up.tiles == nullptr)) return;
+  piece.up = {.tiles = nullptr, .format = multiplier_.format_for(expert.up.type)};
+  piece.gate = {.tiles = nullptr, .format = multiplier_.format_for(expert.gate->type)};
+}
+
+void ExpertsRun::make_pieces() {
+  for (const compute::ExpertBatch& batch : job_->batches) make_pieces_of(batch);
+  // The largest first: what is begun last should end soon. Pieces of a batch stay together.
+  std::stable_sort(pieces_.begin(), pieces_.end(), [](const Piece& a, const Piece& b) {
+    return a.batch->rows.size() > b.batch->rows.size();
+  });
+}
+
+void ExpertsRun::make_pieces_of(const compute::ExpertBatch& batch) {
+  Piece piece{.batch = &batch, .expert = &packed(batch)};
+  piece.count = batch.rows.size();
+  set_paths(piece);
+  const std::size_t a_row = hidden_row_bytes(piece) +
+                            tile_bytes(piece.up, piece.down, *piece.expert, kTileRows) / kTileRows;
+  const std::size_t fitting = std::max(kRowTile, scratch_bytes_max_ / a_row / kRowTile * kRowTile);
+  const std::size_t rows = std::min(fitting, piece_rows(piece.up, job_->d_model));
+  for (; piece.first < batch.rows.size(); piece.first += rows) {
+    piece.count = std::min(rows, batch.rows.size() - piece.first);
+    set_paths(piece);
+    pieces_.push_back(piece);
+  }
+}
+
 void ExpertsRun::convert_input() {
-  for (const compute::ExpertBatch& batch : job_->batches) {
-    const PackedExpert& expert = packed(batch);
-    convert_input_to(multiplier_.format_for(expert.up.type));
-    if (expert.gate) convert_input_to(multiplier_.format_for(expert.gate->type));
+  for (const Piece& piece : pieces_) {
+    convert_input_to(piece.up.format);
+    convert_input_to(piece.gate.format);
   }
 }
 
@@ -103,22 +125,26 @@ void ExpertsRun::convert_input_to(RowFormat format) {
   });
 }
 
-void ExpertsRun::make_pieces() {
-  for (const compute::ExpertBatch& batch : job_->batches) {
-    const PackedExpert& expert = packed(batch);
-    const std::size_t input_bytes =
-        row_bytes(multiplier_.format_for(expert.up.type), expert.d_model());
-    const std::size_t fitting =
-        std::max(kRowTile, scratch_bytes_max_ / hidden_row_bytes(expert) / kRowTile * kRowTile);
-    const std::size_t rows = std::min(fitting, piece_rows(input_bytes));
-    for (std::size_t first = 0; first < batch.rows.size(); first += rows) {
-      pieces_.push_back({.batch = &batch,
-                         .expert = &expert,
-                         .first = first,
-                         .count = std::min(rows, batch.rows.size() - first),
-                         .hidden_at = 0});
-    }
+/// Gives the pieces from `begin` on their places in the scratch while they fit; the end of them.
+std::size_t ExpertsRun::place_wave(std::size_t begin) {
+  std::size_t hidden = 0;
+  std::size_t tiles = 0;
+  std::size_t end = begin;
+  for (; end < pieces_.size(); ++end) {
+    Piece& piece = pieces_[end];
+    const std::size_t rows = piece.count * hidden_row_bytes(piece);
+    const std::size_t tiled = tile_bytes(piece.up, piece.down, *piece.expert, piece.count);
+    if (end > begin && hidden + tiles + rows + tiled > scratch_bytes_max_) break;
+    piece.hidden_at = hidden;
+    piece.tiles_at = tiles;
+    hidden += rows;
+    tiles += tiled;
   }
+  hidden_.reset();  // first, so that two waves are never held
+  tiles_.reset();
+  hidden_ = std::make_unique_for_overwrite<std::byte[]>(hidden);
+  if (tiles != 0) tiles_ = make_lines(tiles);
+  return end;
 }
 
 void ExpertsRun::run_wave(std::size_t begin, std::size_t end) {
@@ -129,15 +155,42 @@ void ExpertsRun::run_wave(std::size_t begin, std::size_t end) {
   const auto output_cost = [this](const Piece& piece) {
     return multiplier_.microseconds(piece.expert->down, piece.count, piece.expert->d_model());
   };
+  pack_tiles(begin, end, Half::hidden);
   const auto hidden_slices =
       slices_of(begin, end, hidden_cost, [](const Piece& piece) { return piece.expert->d_ff(); });
   executor_->parallel_for(hidden_slices.size(), [&](std::size_t i) {
     make_hidden(pieces_[hidden_slices[i].piece], hidden_slices[i].columns);
   });
+  pack_tiles(begin, end, Half::output);
   const auto output_slices = slices_of(begin, end, output_cost,
                                        [](const Piece& piece) { return piece.expert->d_model(); });
   executor_->parallel_for(output_slices.size(), [&](std::size_t i) {
     make_output(pieces_[output_slices[i].piece], output_slices[i].columns);
+  });
+}
+
+void ExpertsRun::pack_tiles(std::size_t begin, std::size_t end, Half half) {
+  struct Tile {
+    std::size_t piece = 0;
+    std::size_t row = 0;
+  };
+
+  std::vector<Tile> tiles;
+  for (std::size_t i = begin; i < end; ++i) {
+    const Path& path = half == Half::hidden ? pieces_[i].up : pieces_[i].down;
+    if (path.tiles == nullptr) continue;
+    for (std::size_t row = 0; row < pieces_[i].count; row += kTileRows) tiles.push_back({i, row});
+  }
+  if (tiles.empty()) return;
+  executor_->parallel_for(tiles.size(), [&](std::size_t i) {
+    const Piece& piece = pieces_[tiles[i].piece];
+    const bool is_input = half == Half::hidden;
+    const RowFormat format = is_input ? piece.up.format : piece.down.format;
+    const std::size_t k = is_input ? piece.expert->d_model() : piece.expert->d_ff();
+    const auto rows = is_input ? input_rows(piece, format) : hidden_rows(piece);
+    const std::size_t row = tiles[i].row;
+    std::byte* to = tiles_[0].bytes + piece.tiles_at + tiles_bytes(format, row, k);
+    pack_tile(format, std::span(rows).subspan(row, std::min(kTileRows, rows.size() - row)), k, to);
   });
 }
 
@@ -163,79 +216,6 @@ std::vector<ExpertsRun::Slice> ExpertsRun::slices_of(
     group = next;
   }
   return slices;
-}
-
-void ExpertsRun::make_hidden(const Piece& piece, Columns columns) const {
-  const PackedExpert& expert = *piece.expert;
-  const std::vector<const void*> up_rows = input_rows(piece, expert.up);
-  const std::vector<const void*> gate_rows =
-      expert.gate ? input_rows(piece, *expert.gate) : up_rows;
-  const std::size_t width = piece.count <= kRowTile ? kHiddenStepFew : kHiddenStepMany;
-  for (std::size_t done = 0; done < columns.count; done += width) {
-    const Columns step{.begin = columns.begin + done,
-                       .count = std::min(width, columns.count - done)};
-    for (std::size_t row = 0; row < piece.count; row += kRowTile) {
-      const std::size_t rows = std::min(kRowTile, piece.count - row);
-      make_hidden_tile(piece, step, row, {gate_rows.data() + row, rows},
-                       {up_rows.data() + row, rows});
-    }
-  }
-}
-
-void ExpertsRun::make_hidden_tile(const Piece& piece, Columns step, std::size_t row,
-                                  std::span<const void* const> gate_rows,
-                                  std::span<const void* const> up_rows) const {
-  const PackedExpert& expert = *piece.expert;
-  alignas(64) std::array<float, kRowTile * kHiddenStepFew> gate{};
-  alignas(64) std::array<float, kRowTile * kHiddenStepFew> up{};
-  if (expert.gate) multiplier_.multiply(*expert.gate, step, gate_rows, gate.data(), step.count);
-  multiplier_.multiply(expert.up, step, up_rows, up.data(), step.count);
-  multiplier_.activate({.kind = kind_of(expert.spec.activation),
-                        .limit = expert.spec.limit,
-                        .alpha = expert.spec.alpha,
-                        .beta = expert.spec.beta,
-                        .linear_beta = expert.spec.linear_beta,
-                        .gate = gate.data(),
-                        .up = up.data(),
-                        .out = up.data(),
-                        .n = up_rows.size() * step.count});
-  const RowFormat format = hidden_format(expert);
-  std::byte* hidden = hidden_.get() + piece.hidden_at + row_bytes(format, step.begin);
-  for (std::size_t i = 0; i < up_rows.size(); ++i) {
-    std::byte* to = hidden + (row + i) * hidden_row_bytes(expert);
-    multiplier_.convert(format, up.data() + i * step.count, step.count, to);
-  }
-}
-
-void ExpertsRun::make_output(const Piece& piece, Columns columns) const {
-  const PackedExpert& expert = *piece.expert;
-  std::vector<const void*> rows(piece.count);
-  for (std::size_t i = 0; i < piece.count; ++i) {
-    rows[i] = hidden_.get() + piece.hidden_at + i * hidden_row_bytes(expert);
-  }
-  float* out = piece.batch->out + piece.first * expert.d_model() + columns.begin;
-  multiplier_.multiply(expert.down, columns, rows, out, expert.d_model());
-}
-
-std::vector<const void*> ExpertsRun::input_rows(const Piece& piece,
-                                                const PackedMatrix& matrix) const {
-  std::vector<const void*> rows(piece.count);
-  const RowFormat format = multiplier_.format_for(matrix.type);
-  const std::byte* base = format == RowFormat::f32
-                              ? static_cast<const std::byte*>(static_cast<const void*>(job_->input))
-                              : input_.at(static_cast<std::size_t>(format)).get();
-  const std::size_t stride = row_bytes(format, job_->d_model);
-  for (std::size_t i = 0; i < piece.count; ++i)
-    rows[i] = base + piece.batch->rows[piece.first + i] * stride;
-  return rows;
-}
-
-RowFormat ExpertsRun::hidden_format(const PackedExpert& expert) const {
-  return multiplier_.format_for(expert.down.type);
-}
-
-std::size_t ExpertsRun::hidden_row_bytes(const PackedExpert& expert) const {
-  return row_bytes(hidden_format(expert), expert.d_ff());
 }
 
 }  // namespace tenzro::kernels

@@ -1,6 +1,8 @@
 #include <array>
 
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "tenzro/kernels/cpu.hpp"
 
@@ -31,6 +33,28 @@ bool has_avx512() {
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
 
+/// Tiles are 8 KiB of registers, which Linux saves for those who asked (arch_prctl(2)); asking
+/// twice does no harm.
+bool may_use_tiles() {
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+bool has_amx() {
+  constexpr unsigned kBf16 = 1U << 22U;
+  constexpr unsigned kTile = 1U << 24U;
+  constexpr unsigned kInt8 = 1U << 25U;
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  constexpr unsigned kAll = kBf16 | kTile | kInt8;
+  return (d & kAll) == kAll && __builtin_cpu_supports("avx512vnni") &&
+         __builtin_cpu_supports("avx512bf16") && has_avx512() && may_use_tiles();
+}
+
 }  // namespace
 
 std::string_view name_of(Isa isa) {
@@ -54,14 +78,16 @@ bool is_available(Isa isa) {
       return has_avx512();
     case Isa::avx512vnni:
       return has_avx512() && __builtin_cpu_supports("avx512vnni");
-    case Isa::amx:
-      return false;
+    case Isa::amx: {
+      static const bool kHas = has_amx();
+      return kHas;
+    }
   }
   return false;
 }
 
 Isa best_isa() {
-  for (const Isa isa : {Isa::avx512vnni, Isa::avx512, Isa::avx2}) {
+  for (const Isa isa : {Isa::amx, Isa::avx512vnni, Isa::avx512, Isa::avx2}) {
     if (is_available(isa)) return isa;
   }
   return Isa::scalar;

@@ -11,6 +11,9 @@ extern "C" {
   void narrow(const float* x, std::size_t n, std::uint16_t* out);
 #include "kernels/cpu/fast/fast.inc"
 #undef TZ_FAST
+#define TZ_TILES(function, type, profile, isa) void function(const TzTiles* job);
+#include "kernels/cpu/tiles/tiles.inc"
+#undef TZ_TILES
 #define TZ_QUANTIZE(function, isa) \
   void function(const float* x, std::size_t blocks, TzQ8Block* out);
 #include "kernels/cpu/quantize/quantize.inc"
@@ -35,6 +38,13 @@ constexpr FastKernel kFast[] = {
   {#dot, tensor::WeightType::type, Isa::isa, dot, narrow},
 #include "kernels/cpu/fast/fast.inc"
 #undef TZ_FAST
+};
+
+constexpr TileKernel kTiles[] = {
+#define TZ_TILES(function, type, profile, isa) \
+  {#function, tensor::WeightType::type, compute::Profile::profile, Isa::isa, function},
+#include "kernels/cpu/tiles/tiles.inc"
+#undef TZ_TILES
 };
 
 constexpr QuantizeKernel kQuantize[] = {
@@ -77,6 +87,10 @@ bool FastKernel::is_available() const {
   return kernels::is_available(isa) && __builtin_cpu_supports("avx512bf16");
 }
 
+std::span<const TileKernel> tile_kernels() {
+  return kTiles;
+}
+
 std::span<const QuantizeKernel> quantize_kernels() {
   return kQuantize;
 }
@@ -93,11 +107,21 @@ const MatmulKernel& KernelSet::matmul_of(tensor::WeightType type) const {
   return matmul.front();
 }
 
+const TileKernel* KernelSet::tiles_of(tensor::WeightType type, compute::Profile profile) const {
+  for (const TileKernel& line : tiles) {
+    if (line.type != type || line.profile != profile) continue;
+    // Rows become bf16 by what the fast kernel has for it.
+    if (profile == compute::Profile::exact || fast_bf16) return &line;
+  }
+  return nullptr;
+}
+
 KernelSet kernels_up_to(Isa isa) {
   const auto any = [](const auto& /*line*/) { return true; };
   KernelSet set{.isa = isa,
                 .matmul = {},
                 .fast_bf16 = std::nullopt,
+                .tiles = {},
                 .quantize = widest(quantize_kernels(), isa, any),
                 .activation = widest(activation_kernels(), isa, any)};
   for (std::size_t i = 0; i < kTypes.size(); ++i) {
@@ -108,6 +132,7 @@ KernelSet kernels_up_to(Isa isa) {
   for (const FastKernel& line : fast_kernels()) {
     if (line.isa <= isa && line.is_available()) set.fast_bf16 = line;
   }
+  if (isa >= Isa::amx) set.tiles = tile_kernels();  // the one ISA that has any
   return set;
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "tenzro/compute/backend.hpp"
 #include "tenzro/kernels/cpu.hpp"
 #include "tenzro/tensor/block.hpp"
 
@@ -35,6 +36,21 @@ struct FastKernel {
   [[nodiscard]] bool is_available() const;
 };
 
+/// From this many rows on a tile kernel is worth its rows of zeros and the unpacking of a panel.
+inline constexpr std::size_t kTileRowsMin = 9;
+/// Rows of a tile.
+inline constexpr std::size_t kTileRows = 16;
+
+/// A kernel by tiles. Profile `exact`: over TzQ8Tile, with the bits of the type's matmul kernel;
+/// `fast`: over bf16 rows.
+struct TileKernel {
+  std::string_view name;
+  tensor::WeightType type;
+  compute::Profile profile;
+  Isa isa;
+  TzTilesFn run;
+};
+
 struct QuantizeKernel {
   std::string_view name;
   Isa isa;
@@ -49,6 +65,7 @@ struct ActivationKernel {
 
 [[nodiscard]] std::span<const MatmulKernel> matmul_kernels();
 [[nodiscard]] std::span<const FastKernel> fast_kernels();
+[[nodiscard]] std::span<const TileKernel> tile_kernels();
 [[nodiscard]] std::span<const QuantizeKernel> quantize_kernels();
 [[nodiscard]] std::span<const ActivationKernel> activation_kernels();
 
@@ -57,10 +74,13 @@ struct KernelSet {
   Isa isa = Isa::scalar;
   std::array<MatmulKernel, 6> matmul;  ///< one a weight type
   std::optional<FastKernel> fast_bf16;
+  std::span<const TileKernel> tiles;  ///< all of them, or none; lives as long as the program
   QuantizeKernel quantize;
   ActivationKernel activation;
 
   [[nodiscard]] const MatmulKernel& matmul_of(tensor::WeightType type) const;
+  /// Null where there is none: then the other kernels take any number of rows.
+  [[nodiscard]] const TileKernel* tiles_of(tensor::WeightType type, compute::Profile profile) const;
 };
 
 [[nodiscard]] KernelSet kernels_up_to(Isa isa);

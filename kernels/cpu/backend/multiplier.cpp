@@ -26,10 +26,11 @@ double speed(Isa isa, bool quantized) {
   }
 }
 
-constexpr double kBytesPerMicrosecond = 10'000.0;  // weights that come from memory
-constexpr double kSliceMin = 10.0;                 // microseconds
+constexpr double kTileSpeed = 500'000.0;           // multiply-adds a microsecond, also roughly
+constexpr double kBytesPerMicrosecond = 25'000.0;  // weights that come from memory
+constexpr double kSliceMin = 20.0;                 // microseconds
 constexpr double kSliceMax = 800.0;
-constexpr std::size_t kSlicesPerThread = 4;
+constexpr std::size_t kSlicesPerThread = 3;
 
 }  // namespace
 
@@ -49,6 +50,17 @@ std::size_t row_bytes(RowFormat format, std::size_t k) {
 bool Multiplier::is_fast(tensor::WeightType type) const {
   return profile_ == compute::Profile::fast && kernels_->fast_bf16 &&
          kernels_->fast_bf16->type == type;
+}
+
+Path Multiplier::path_for(tensor::WeightType type, std::size_t rows) const {
+  const TileKernel* tiles = nullptr;
+  if (rows >= kTileRowsMin) {
+    if (profile_ == compute::Profile::fast) tiles = kernels_->tiles_of(type, profile_);
+    if (tiles == nullptr) tiles = kernels_->tiles_of(type, compute::Profile::exact);
+  }
+  if (tiles == nullptr) return {.tiles = nullptr, .format = format_for(type)};
+  const bool is_exact = tiles->profile == compute::Profile::exact;
+  return {.tiles = tiles, .format = is_exact ? RowFormat::q8_0 : RowFormat::bf16};
 }
 
 RowFormat Multiplier::format_for(tensor::WeightType type) const {
@@ -84,10 +96,8 @@ void Multiplier::multiply(const PackedMatrix& matrix, Columns columns,
     const std::size_t column = columns.begin + done;
     for (std::size_t row = 0; row < x.size(); row += kRowTile) {
       const TzMatmul job{
-          .weights = matrix.panels.data() + column / kPanelOutputs * matrix.layout.bytes,
-          .panel_bytes = matrix.layout.bytes,
-          .scales_at = matrix.layout.scales_at,
-          .supers_at = matrix.layout.supers_at,
+          .weights = matrix.panels.data() + column / kPanelOutputs * matrix.panel_bytes,
+          .panel_bytes = matrix.panel_bytes,
           .k = matrix.cols,
           .x = x.data() + row,
           .rows = std::min(kRowTile, x.size() - row),
@@ -100,12 +110,39 @@ void Multiplier::multiply(const PackedMatrix& matrix, Columns columns,
   }
 }
 
+void Multiplier::multiply_tiles(const TileKernel& kernel, const PackedMatrix& matrix,
+                                Columns columns, const void* tiles, std::size_t rows, float* out,
+                                std::size_t out_stride, void* scratch) {
+  TENZRO_ASSERT(columns.begin % kPanelOutputs == 0);
+  TENZRO_ASSERT(columns.begin + columns.count <= matrix.rows);
+  if (columns.count == 0) return;
+  const TzTiles job{
+      .weights = matrix.panels.data() + columns.begin / kPanelOutputs * matrix.panel_bytes,
+      .panel_bytes = matrix.panel_bytes,
+      .k = matrix.cols,
+      .x = tiles,
+      .rows = rows,
+      .out = out,
+      .out_stride = out_stride,
+      .cols = columns.count,
+      .bias = matrix.bias.empty() ? nullptr : matrix.bias.data() + columns.begin,
+      .scratch = scratch};
+  kernel.run(&job);
+}
+
+std::size_t Multiplier::scratch_bytes(std::size_t k) {
+  return (k + kBlock - 1) / kBlock * TZ_TILES_SCRATCH;
+}
+
 double Multiplier::microseconds(const PackedMatrix& matrix, std::size_t rows,
                                 std::size_t columns) const {
   const double share = static_cast<double>(columns) / static_cast<double>(matrix.rows);
   const double products =
       static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(matrix.cols);
-  return std::max(products / speed(kernels_->isa, tensor::is_quantized(matrix.type)),
+  const TileKernel* tiles = path_for(matrix.type, rows).tiles;
+  const double a_microsecond =
+      tiles != nullptr ? kTileSpeed : speed(kernels_->isa, tensor::is_quantized(matrix.type));
+  return std::max(products / a_microsecond,
                   static_cast<double>(matrix.panels.size()) * share / kBytesPerMicrosecond);
 }
 

@@ -40,6 +40,13 @@ struct Columns {
   std::size_t count = 0;
 };
 
+/// How a number of rows meets a matrix: by tiles of rows, or (null) by the kernels that take rows
+/// as they are; and the form in which either wants its rows.
+struct Path {
+  const TileKernel* tiles = nullptr;
+  RowFormat format = RowFormat::f32;
+};
+
 class Multiplier {
  public:
   Multiplier(const KernelSet& kernels, compute::Profile profile)
@@ -47,11 +54,20 @@ class Multiplier {
 
   /// What `multiply` wants for a matrix of this type.
   [[nodiscard]] RowFormat format_for(tensor::WeightType type) const;
+  /// What is fastest for `rows` rows at once.
+  [[nodiscard]] Path path_for(tensor::WeightType type, std::size_t rows) const;
   /// Writes row_bytes(format, count) bytes.
   void convert(RowFormat format, const float* x, std::size_t count, std::byte* out) const;
   /// out[i * out_stride + n] = x[i] · W[columns.begin + n]ᵀ (+ bias). Any number of rows.
   void multiply(const PackedMatrix& matrix, Columns columns, std::span<const void* const> x,
                 float* out, std::size_t out_stride) const;
+
+  /// As `multiply`, by tiles (tile_rows.hpp) and with scratch of scratch_bytes(matrix.cols).
+  static void multiply_tiles(const TileKernel& kernel, const PackedMatrix& matrix, Columns columns,
+                             const void* tiles, std::size_t rows, float* out,
+                             std::size_t out_stride, void* scratch);
+  /// 64-byte aligned.
+  [[nodiscard]] static std::size_t scratch_bytes(std::size_t k);
 
   void activate(const TzActivation& job) const { kernels_->activation.run(&job); }
 

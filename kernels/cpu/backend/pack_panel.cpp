@@ -7,6 +7,8 @@ namespace tenzro::kernels {
 namespace {
 
 constexpr std::size_t kLanes = kPanelOutputs;
+constexpr std::size_t kScaleLine = 64;
+constexpr std::size_t kSuperHead = kScaleLine + 8 * 32;  // of a super-block of the k-quants
 
 /// One output's encoded row and where its lane begins in the panel.
 struct Lane {
@@ -28,22 +30,23 @@ void pack_bf16(const Lane& lane, std::uint8_t* out) {
   }
 }
 
-void pack_q8_0(const Lane& lane, const PanelLayout& layout, std::uint8_t* out) {
+void pack_q8_0(const Lane& lane, std::uint8_t* out) {
   constexpr std::size_t kBlockBytes = 34;  // f16 d, i8 q[32]
   for (std::size_t block = 0; block < lane.cols / 32; ++block) {
     const std::uint8_t* from = lane.row + block * kBlockBytes;
-    std::memcpy(out + layout.scales_at + block * 32 + lane.index * 2, from, 2);
-    std::uint8_t* quants = out + block * 512 + lane.index * 4;
+    std::uint8_t* pair = out + block / 2 * (kScaleLine + 1024);
+    std::memcpy(pair + block % 2 * 32 + lane.index * 2, from, 2);
+    std::uint8_t* quants = pair + kScaleLine + block % 2 * 512 + lane.index * 4;
     for (std::size_t i = 0; i < 32; ++i) {
       quants[i / 4 * 64 + i % 4] = static_cast<std::uint8_t>(from[2 + i] ^ 0x80U);  // + 128
     }
   }
 }
 
-/// Puts 32 values below 16 at their nibbles: group g = i/4 is the low (even g) or high half of byte
-/// g/2.
-void pack_nibbles(const std::uint8_t* values, std::size_t lane, std::uint8_t* out) {
-  for (std::size_t pair = 0; pair < 4; ++pair) {
+/// Puts the low four bits of values at their nibbles: group g = i/4 is the low (even g) or high
+/// half of byte g/2.
+void pack_nibbles(std::span<const std::uint8_t> values, std::size_t lane, std::uint8_t* out) {
+  for (std::size_t pair = 0; pair < values.size() / 8; ++pair) {
     for (std::size_t i = 0; i < 4; ++i) {
       const std::uint32_t both =
           (values[pair * 8 + i] & 15U) | ((values[pair * 8 + 4 + i] & 15U) << 4U);
@@ -77,22 +80,21 @@ void unpack_q4_k(const std::uint8_t* pairs, std::size_t j, std::uint8_t* values)
   }
 }
 
-void pack_q4_k(const Lane& lane, const PanelLayout& layout, std::uint8_t* out) {
+void pack_q4_k(const Lane& lane, std::uint8_t* out) {
   constexpr std::size_t kBlockBytes = 144;  // f16 d, f16 dmin, 12 scales, 128 nibble pairs
   for (std::size_t super = 0; super < lane.cols / 256; ++super) {
     const std::uint8_t* from = lane.row + super * kBlockBytes;
-    std::uint8_t* supers = out + layout.supers_at + super * 64 + lane.index * 2;
-    std::memcpy(supers, from, 2);
-    std::memcpy(supers + 32, from + 2, 2);
+    std::uint8_t* to = out + super * (kSuperHead + 8 * 256);
+    std::memcpy(to + lane.index * 2, from, 2);
+    std::memcpy(to + 32 + lane.index * 2, from + 2, 2);
     for (std::size_t j = 0; j < 8; ++j) {
-      const std::size_t block = super * 8 + j;
       const ScaleAndMin pair = unpack_q4_k_scale(from + 4, j);
-      std::uint8_t* scales = out + layout.scales_at + block * 32 + lane.index;
+      std::uint8_t* scales = to + kScaleLine + j * 32 + lane.index;
       scales[0] = pair.scale;
       scales[16] = pair.minimum;
       std::uint8_t values[32];
       unpack_q4_k(from + 16, j, values);
-      pack_nibbles(values, lane.index, out + block * 256);
+      pack_nibbles(values, lane.index, to + kSuperHead + j * 256);
     }
   }
 }
@@ -110,35 +112,37 @@ std::uint8_t unpack_q6_k(const std::uint8_t* from, std::size_t e) {
   return static_cast<std::uint8_t>(low | (high << 4U));
 }
 
-/// Bits 4 and 5 of 32 values: group g = 4h + j at bits 2j of vector h.
+/// Bits 4 and 5 of 16 values: group j at bits 2j.
 void pack_top_bits(const std::uint8_t* values, std::size_t lane, std::uint8_t* out) {
-  for (std::size_t i = 0; i < 32; ++i) {
-    const std::uint32_t bits = static_cast<std::uint32_t>(values[i] >> 4U) << (i / 4 % 4 * 2);
-    std::uint8_t& to = out[i / 16 * 64 + lane * 4 + i % 4];
+  for (std::size_t i = 0; i < 16; ++i) {
+    const std::uint32_t bits = static_cast<std::uint32_t>(values[i] >> 4U) << (i / 4 * 2);
+    std::uint8_t& to = out[lane * 4 + i % 4];
     to = static_cast<std::uint8_t>(to | bits);
   }
 }
 
-void pack_q6_k(const Lane& lane, const PanelLayout& layout, std::uint8_t* out) {
+void pack_q6_k(const Lane& lane, std::uint8_t* out) {
   constexpr std::size_t kBlockBytes = 210;  // ql[128], qh[64], i8 scales[16], f16 d
   for (std::size_t super = 0; super < lane.cols / 256; ++super) {
     const std::uint8_t* from = lane.row + super * kBlockBytes;
-    std::memcpy(out + layout.supers_at + super * 32 + lane.index * 2, from + 208, 2);
+    std::uint8_t* to = out + super * (kSuperHead + 8 * 384);
+    std::memcpy(to + lane.index * 2, from + 208, 2);
     for (std::size_t j = 0; j < 8; ++j) {
-      const std::size_t block = super * 8 + j;
-      std::uint8_t* scales = out + layout.scales_at + block * 32 + lane.index;
+      std::uint8_t* scales = to + kScaleLine + j * 32 + lane.index;
       scales[0] = from[192 + j * 2];
       scales[16] = from[192 + j * 2 + 1];
       std::uint8_t values[32];
       for (std::size_t i = 0; i < 32; ++i) values[i] = unpack_q6_k(from, j * 32 + i);
-      pack_nibbles(values, lane.index, out + block * 384);
-      pack_top_bits(values, lane.index, out + block * 384 + 256);
+      std::uint8_t* block = to + kSuperHead + j * 384;
+      for (std::size_t half = 0; half < 2; ++half) {
+        pack_nibbles({values + half * 16, 16}, lane.index, block + half * 192);
+        pack_top_bits(values + half * 16, lane.index, block + half * 192 + 128);
+      }
     }
   }
 }
 
-void pack_lane(tensor::WeightType type, const Lane& lane, const PanelLayout& layout,
-               std::uint8_t* out) {
+void pack_lane(tensor::WeightType type, const Lane& lane, std::uint8_t* out) {
   switch (type) {
     case tensor::WeightType::f32:
       return pack_dense<4>(lane, out);
@@ -147,18 +151,17 @@ void pack_lane(tensor::WeightType type, const Lane& lane, const PanelLayout& lay
     case tensor::WeightType::bf16:
       return pack_bf16(lane, out);
     case tensor::WeightType::q8_0:
-      return pack_q8_0(lane, layout, out);
+      return pack_q8_0(lane, out);
     case tensor::WeightType::q4_k:
-      return pack_q4_k(lane, layout, out);
+      return pack_q4_k(lane, out);
     case tensor::WeightType::q6_k:
-      return pack_q6_k(lane, layout, out);
+      return pack_q6_k(lane, out);
   }
 }
 
 }  // namespace
 
-void pack_panel(const compute::MatrixView& matrix, std::size_t panel, const PanelLayout& layout,
-                std::uint8_t* out) {
+void pack_panel(const compute::MatrixView& matrix, std::size_t panel, std::uint8_t* out) {
   const std::size_t first = panel * kLanes;
   const std::size_t count = std::min(kLanes, matrix.rows - first);
   for (std::size_t lane = 0; lane < count; ++lane) {
@@ -166,7 +169,7 @@ void pack_panel(const compute::MatrixView& matrix, std::size_t panel, const Pane
     pack_lane(
         matrix.type,
         {static_cast<const std::uint8_t*>(static_cast<const void*>(row.data())), lane, matrix.cols},
-        layout, out);
+        out);
   }
 }
 

@@ -21,37 +21,24 @@ std::size_t rounded_up(std::size_t value, std::size_t step) {
 
 }  // namespace
 
-PanelLayout panel_layout(tensor::WeightType type, std::size_t cols) {
+std::size_t panel_bytes(tensor::WeightType type, std::size_t cols) {
   const std::size_t blocks = cols / 32;
-  PanelLayout layout;
-  std::size_t end = 0;
   switch (type) {
     case tensor::WeightType::f32:
-      end = cols * kPanelOutputs * 4;
-      break;
+      return cols * kPanelOutputs * 4;
     case tensor::WeightType::f16:
-      end = cols * kPanelOutputs * 2;
-      break;
+      return rounded_up(cols * kPanelOutputs * 2, kCacheLine);
     case tensor::WeightType::bf16:
-      end = (cols + 1) / 2 * kPanelOutputs * 4;
-      break;
+      return (cols + 1) / 2 * kPanelOutputs * 4;
     case tensor::WeightType::q8_0:
-      layout.scales_at = blocks * 512;
-      end = layout.scales_at + blocks * 32;
-      break;
+      return (blocks + 1) / 2 * kCacheLine + blocks * 512;
     case tensor::WeightType::q4_k:
-      layout.scales_at = blocks * 256;
-      layout.supers_at = layout.scales_at + blocks * 32;
-      end = layout.supers_at + blocks / 8 * 64;
-      break;
+      return blocks / 8 * (kCacheLine + 8 * (32 + 256));
     case tensor::WeightType::q6_k:
-      layout.scales_at = blocks * 384;
-      layout.supers_at = layout.scales_at + blocks * 32;
-      end = layout.supers_at + blocks / 8 * 32;
-      break;
+      return blocks / 8 * (kCacheLine + 8 * (32 + 384));
   }
-  layout.bytes = rounded_up(end, kCacheLine);
-  return layout;
+  TENZRO_ASSERT(false);
+  return 0;
 }
 
 Status check_matrix(const compute::MatrixView& matrix, std::string_view name) {
@@ -75,22 +62,21 @@ Status check_matrix(const compute::MatrixView& matrix, std::string_view name) {
 
 std::size_t packed_bytes(const compute::MatrixView& matrix) {
   const std::size_t panels = (matrix.rows + kPanelOutputs - 1) / kPanelOutputs;
-  return panels * panel_layout(matrix.type, matrix.cols).bytes;
+  return panels * panel_bytes(matrix.type, matrix.cols);
 }
 
 PackedMatrix pack_matrix(const compute::MatrixView& matrix, std::span<const float> bias,
                          std::uint8_t* to, compute::Executor& executor) {
   TENZRO_ASSERT(bias.empty() || bias.size() == matrix.rows);
-  const PanelLayout layout = panel_layout(matrix.type, matrix.cols);
-  const std::size_t panels = packed_bytes(matrix) / layout.bytes;
-  executor.parallel_for(panels, [&](std::size_t panel) {
-    pack_panel(matrix, panel, layout, to + panel * layout.bytes);
-  });
+  const std::size_t stride = panel_bytes(matrix.type, matrix.cols);
+  const std::size_t panels = packed_bytes(matrix) / stride;
+  executor.parallel_for(panels,
+                        [&](std::size_t panel) { pack_panel(matrix, panel, to + panel * stride); });
   PackedMatrix packed{.type = matrix.type,
                       .rows = matrix.rows,
                       .cols = matrix.cols,
-                      .layout = layout,
-                      .panels = {to, panels * layout.bytes},
+                      .panel_bytes = stride,
+                      .panels = {to, panels * stride},
                       .bias = {bias.begin(), bias.end()}};
   if (!bias.empty()) packed.bias.resize(panels * kPanelOutputs, 0.0F);
   return packed;

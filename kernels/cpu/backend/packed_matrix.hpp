@@ -15,19 +15,14 @@ namespace tenzro::kernels {
 /// Outputs that lie side by side in a panel.
 inline constexpr std::size_t kPanelOutputs = 16;
 
-struct PanelLayout {
-  std::size_t scales_at = 0;
-  std::size_t supers_at = 0;
-  std::size_t bytes = 0;  ///< whole panel, a multiple of 64
-};
-
-[[nodiscard]] PanelLayout panel_layout(tensor::WeightType type, std::size_t cols);
+/// Bytes of a panel of `cols` inputs, a multiple of 64.
+[[nodiscard]] std::size_t panel_bytes(tensor::WeightType type, std::size_t cols);
 
 struct PackedMatrix {
   tensor::WeightType type = tensor::WeightType::f32;
   std::size_t rows = 0;  ///< outputs
   std::size_t cols = 0;  ///< K
-  PanelLayout layout;
+  std::size_t panel_bytes = 0;
   std::span<const std::uint8_t> panels;  ///< in its owner's WeightMemory
   std::vector<float> bias;               ///< empty, or padded to whole panels
 
@@ -47,8 +42,7 @@ struct PackedMatrix {
                                        std::span<const float> bias, std::uint8_t* to,
                                        compute::Executor& executor);
 
-/// Writes one panel. `out` holds layout.bytes zero bytes. Requires check_matrix.
-void pack_panel(const compute::MatrixView& matrix, std::size_t panel, const PanelLayout& layout,
-                std::uint8_t* out);
+/// Writes one panel. `out` holds panel_bytes zero bytes. Requires check_matrix.
+void pack_panel(const compute::MatrixView& matrix, std::size_t panel, std::uint8_t* out);
 
 }  // namespace tenzro::kernels

@@ -27,7 +27,7 @@ struct Tile {
       for (std::size_t p = 0; p < Panels; ++p) {
         const std::uint8_t* line = weights + p * job->panel_bytes + pair * 64;
         w[p] = __builtin_bit_cast(__m512bh, _mm512_load_si512(line));
-        prefetch_after(line);
+        prefetch_dense<Rows>(line);
       }
       for (std::size_t r = 0; r < Rows; ++r) {
         const __m512bh values = two(x[r] + 2 * pair);
@@ -44,5 +44,5 @@ struct Tile {
 }  // namespace
 
 extern "C" void tz_bf16_dot_m8n16__avx512bf16(const TzMatmul* job) {
-  run_tiles<Tile>(job);
+  run_dense_tiles<Tile, 2>(job);
 }

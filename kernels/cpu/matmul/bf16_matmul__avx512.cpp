@@ -18,7 +18,7 @@ struct Tile {
       for (std::size_t p = 0; p < Panels; ++p) {
         const std::uint8_t* line = weights + p * job->panel_bytes + k * 32;
         pair[p] = _mm512_load_si512(line);
-        prefetch_after(line);
+        prefetch_dense<Rows>(line);
       }
       add<Rows, Panels>(first_of<Panels>(pair), x, k, sum);
       add<Rows, Panels>(second_of<Panels>(pair), x, k + 1, sum);
@@ -71,5 +71,5 @@ struct Tile {
 }  // namespace
 
 extern "C" void tz_bf16_matmul_m8n16__avx512(const TzMatmul* job) {
-  run_tiles<Tile>(job);
+  run_dense_tiles<Tile, 2>(job);
 }

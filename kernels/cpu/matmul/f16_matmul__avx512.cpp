@@ -17,7 +17,7 @@ struct Tile {
       for (std::size_t p = 0; p < Panels; ++p) {
         const std::uint8_t* line = weights + p * job->panel_bytes + k * 32;
         w[p] = load_f16(line);
-        prefetch_after(line);
+        prefetch_dense<Rows>(line);
       }
       for (std::size_t r = 0; r < Rows; ++r) {
         const __m512 value = _mm512_set1_ps(x[r][k]);
@@ -34,5 +34,5 @@ struct Tile {
 }  // namespace
 
 extern "C" void tz_f16_matmul_m8n16__avx512(const TzMatmul* job) {
-  run_tiles<Tile>(job);
+  run_dense_tiles<Tile, 2>(job);
 }

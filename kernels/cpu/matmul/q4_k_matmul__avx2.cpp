@@ -1,3 +1,4 @@
+#include "kernels/cpu/matmul/panel_layout.hpp"
 #include "kernels/cpu/matmul/tiles__avx2.hpp"
 
 namespace {
@@ -9,12 +10,12 @@ __m256 widen(const std::uint8_t* bytes) {
 
 struct Block {
   template <std::size_t Rows>
-  static void add(const TzMatmul* job, const std::uint8_t* panel, std::size_t half,
-                  std::size_t block, const TzQ8Block* const* x, __m256* sum) {
+  static void add(const std::uint8_t* panel, std::size_t half, std::size_t block,
+                  const TzQ8Block* const* x, __m256* sum) {
     __m256i dot[Rows];
-    dot_block<Rows>(panel + block * 256, half, block, x, dot);
-    const std::uint8_t* scales = panel + job->scales_at + block * 32 + half * 8;
-    const std::uint8_t* super = panel + job->supers_at + block / 8 * 64 + half * 16;
+    dot_block<Rows>(quants_of<kQ4BlockBytes>(panel, block), half, block, x, dot);
+    const std::uint8_t* scales = scales_of<kQ4BlockBytes>(panel, block) + half * 8;
+    const std::uint8_t* super = super_of<kQ4BlockBytes>(panel, block) + half * 16;
     const __m256 d = _mm256_mul_ps(load_f16(super), widen(scales));
     const __m256 m = _mm256_mul_ps(load_f16(super + 32), widen(scales + 16));
     const __m256 minus_m = _mm256_sub_ps(_mm256_set1_ps(-0.0F), m);

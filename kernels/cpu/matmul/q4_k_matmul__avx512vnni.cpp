@@ -1,3 +1,4 @@
+#include "kernels/cpu/matmul/panel_layout.hpp"
 #include "kernels/cpu/matmul/tiles__avx512.hpp"
 
 namespace {
@@ -9,12 +10,12 @@ __m512 widen(const std::uint8_t* bytes) {
 
 struct Block {
   template <std::size_t Rows>
-  static void add(const TzMatmul* job, const std::uint8_t* panel, std::size_t block,
-                  const TzQ8Block* const* x, __m512* sum) {
+  static void add(const std::uint8_t* panel, std::size_t block, const TzQ8Block* const* x,
+                  __m512* sum) {
     __m512i dot[Rows];
-    dot_block<Rows>(panel + block * 256, block, x, dot);
-    const std::uint8_t* scales = panel + job->scales_at + block * 32;
-    const std::uint8_t* super = panel + job->supers_at + block / 8 * 64;
+    dot_block<Rows>(quants_of<kQ4BlockBytes>(panel, block), block, x, dot);
+    const std::uint8_t* scales = scales_of<kQ4BlockBytes>(panel, block);
+    const std::uint8_t* super = super_of<kQ4BlockBytes>(panel, block);
     const __m512 d = _mm512_mul_ps(load_f16(super), widen(scales));
     const __m512 m = _mm512_mul_ps(load_f16(super + 32), widen(scales + 16));
     const __m512 minus_m = _mm512_sub_ps(_mm512_set1_ps(-0.0F), m);
@@ -32,7 +33,7 @@ struct Block {
     for (std::size_t r = 0; r < Rows; ++r) dot[r] = _mm512_setzero_si512();
     for (std::size_t pair = 0; pair < 4; ++pair) {
       const __m512i both = _mm512_load_si512(quants + 64 * pair);
-      prefetch_after(quants + 64 * pair);
+      prefetch_k_quant<Rows>(quants + 64 * pair);
       const __m512i low = _mm512_and_si512(both, nibble);
       const __m512i high = _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble);
       for (std::size_t r = 0; r < Rows; ++r) {
@@ -47,5 +48,5 @@ struct Block {
 }  // namespace
 
 extern "C" void tz_q4_k_matmul_m8n16__avx512vnni(const TzMatmul* job) {
-  run_tiles<BlockTile<Block>>(job);
+  run_block_tiles<Block>(job);
 }

@@ -1,3 +1,4 @@
+#include "kernels/cpu/matmul/panel_layout.hpp"
 #include "kernels/cpu/matmul/tiles__avx2.hpp"
 
 namespace {
@@ -15,10 +16,10 @@ __m256i merged(__m256i nibbles, __m256i bits) {
 
 struct Block {
   template <std::size_t Rows>
-  static void add(const TzMatmul* job, const std::uint8_t* panel, std::size_t half,
-                  std::size_t block, const TzQ8Block* const* x, __m256* sum) {
-    const std::uint8_t* quants = panel + block * 384 + half * 32;
-    const std::uint8_t* scales = panel + job->scales_at + block * 32 + half * 8;
+  static void add(const std::uint8_t* panel, std::size_t half, std::size_t block,
+                  const TzQ8Block* const* x, __m256* sum) {
+    const std::uint8_t* quants = quants_of<kQ6BlockBytes>(panel, block) + half * 32;
+    const std::uint8_t* scales = scales_of<kQ6BlockBytes>(panel, block) + half * 8;
     if (half == 0) {
       for (std::size_t line = 0; line < 6; ++line) prefetch_after(quants + 64 * line);
     }
@@ -26,15 +27,15 @@ struct Block {
     __m256 part[Rows];
     __m256i dot[Rows];
     for (std::size_t r = 0; r < Rows; ++r) dot[r] = _mm256_set1_epi32(x[r][block].minus_32_first);
-    add_half<Rows>(quants, quants + 256, x, block, 0, dot);
+    add_half<Rows>(quants, quants + 128, x, block, 0, dot);
     const __m256 s0 = widen(scales);
     for (std::size_t r = 0; r < Rows; ++r) {
       part[r] = _mm256_mul_ps(_mm256_cvtepi32_ps(dot[r]), s0);
       dot[r] = _mm256_set1_epi32(x[r][block].minus_32_second);
     }
-    add_half<Rows>(quants + 128, quants + 320, x, block, 16, dot);
+    add_half<Rows>(quants + 192, quants + 320, x, block, 16, dot);
     const __m256 s1 = widen(scales + 16);
-    const __m256 d = load_f16(panel + job->supers_at + block / 8 * 32 + half * 16);
+    const __m256 d = load_f16(super_of<kQ6BlockBytes>(panel, block) + half * 16);
     for (std::size_t r = 0; r < Rows; ++r) {
       const __m256 whole = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[r]), s1, part[r]);
       sum[r] = _mm256_fmadd_ps(whole, _mm256_mul_ps(d, _mm256_set1_ps(x[r][block].scale)), sum[r]);

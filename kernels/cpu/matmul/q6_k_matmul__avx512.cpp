@@ -1,3 +1,4 @@
+#include "kernels/cpu/matmul/panel_layout.hpp"
 #include "kernels/cpu/matmul/tiles__avx512.hpp"
 
 namespace {
@@ -14,21 +15,21 @@ __m512i merged(__m512i nibbles, __m512i bits) {
 
 struct Block {
   template <std::size_t Rows>
-  static void add(const TzMatmul* job, const std::uint8_t* panel, std::size_t block,
-                  const TzQ8Block* const* x, __m512* sum) {
-    const std::uint8_t* quants = panel + block * 384;
+  static void add(const std::uint8_t* panel, std::size_t block, const TzQ8Block* const* x,
+                  __m512* sum) {
+    const std::uint8_t* quants = quants_of<kQ6BlockBytes>(panel, block);
     __m512i first[Rows];
     __m512i second[Rows];
     for (std::size_t r = 0; r < Rows; ++r) {
       first[r] = _mm512_set1_epi32(x[r][block].minus_32_first);
       second[r] = _mm512_set1_epi32(x[r][block].minus_32_second);
     }
-    add_half<Rows>(quants, quants + 256, x, block, 0, first);
-    add_half<Rows>(quants + 128, quants + 320, x, block, 16, second);
-    const std::uint8_t* scales = panel + job->scales_at + block * 32;
+    add_half<Rows>(quants, quants + 128, x, block, 0, first);
+    add_half<Rows>(quants + 192, quants + 320, x, block, 16, second);
+    const std::uint8_t* scales = scales_of<kQ6BlockBytes>(panel, block);
     const __m512 s0 = widen(scales);
     const __m512 s1 = widen(scales + 16);
-    const __m512 d = load_f16(panel + job->supers_at + block / 8 * 32);
+    const __m512 d = load_f16(super_of<kQ6BlockBytes>(panel, block));
     for (std::size_t r = 0; r < Rows; ++r) {
       // Every value here is an integer below 2^24, so f32 holds s0·first + s1·second exactly.
       const __m512 part = _mm512_mul_ps(_mm512_cvtepi32_ps(first[r]), s0);
@@ -45,9 +46,9 @@ struct Block {
     const __m512i bits = _mm512_load_si512(high);
     const __m512i n0 = _mm512_load_si512(low);
     const __m512i n1 = _mm512_load_si512(low + 64);
-    prefetch_after(high);
-    prefetch_after(low);
-    prefetch_after(low + 64);
+    prefetch_k_quant<Rows>(high);
+    prefetch_k_quant<Rows>(low);
+    prefetch_k_quant<Rows>(low + 64);
     const __m512i w[4] = {
         merged(_mm512_and_si512(n0, nibble), _mm512_slli_epi16(bits, 4)),
         merged(_mm512_and_si512(_mm512_srli_epi16(n0, 4), nibble), _mm512_slli_epi16(bits, 2)),
@@ -68,5 +69,5 @@ struct Block {
 }  // namespace
 
 extern "C" void tz_q6_k_matmul_m8n16__avx512(const TzMatmul* job) {
-  run_tiles<BlockTile<Block>>(job);
+  run_block_tiles<Block>(job);
 }

@@ -1,12 +1,13 @@
+#include "kernels/cpu/matmul/panel_layout.hpp"
 #include "kernels/cpu/matmul/tiles__avx2.hpp"
 
 namespace {
 
 struct Block {
   template <std::size_t Rows>
-  static void add(const TzMatmul* job, const std::uint8_t* panel, std::size_t half,
-                  std::size_t block, const TzQ8Block* const* x, __m256* sum) {
-    const std::uint8_t* quants = panel + block * 512 + half * 32;
+  static void add(const std::uint8_t* panel, std::size_t half, std::size_t block,
+                  const TzQ8Block* const* x, __m256* sum) {
+    const std::uint8_t* quants = q8_0_quants(panel, block) + half * 32;
     const __m256i offset = _mm256_set1_epi8(static_cast<char>(0x80));
     __m256i dot[Rows];
     for (std::size_t r = 0; r < Rows; ++r) dot[r] = _mm256_setzero_si256();
@@ -22,7 +23,7 @@ struct Block {
         dot[r] = _mm256_add_epi32(dot[r], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
       }
     }
-    const __m256 d = load_f16(panel + job->scales_at + block * 32 + half * 16);
+    const __m256 d = load_f16(q8_0_scales(panel, block) + half * 16);
     for (std::size_t r = 0; r < Rows; ++r) {
       const __m256 scale = _mm256_mul_ps(d, _mm256_set1_ps(x[r][block].scale));
       sum[r] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[r]), scale, sum[r]);

@@ -67,8 +67,8 @@ struct BlockTile {
       high[r] = _mm256_setzero_ps();
     }
     for (std::size_t block = 0; block < job->k / 32; ++block) {
-      Block::template add<Rows>(job, weights, 0, block, x, low);
-      Block::template add<Rows>(job, weights, 1, block, x, high);
+      Block::template add<Rows>(weights, 0, block, x, low);
+      Block::template add<Rows>(weights, 1, block, x, high);
     }
     for (std::size_t r = 0; r < Rows; ++r) {
       store_half(job, row + r, panel * kPanel, low[r]);
