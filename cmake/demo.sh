@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Starts three nodes on ports that the system chooses: a router that holds no expert, and two holders that hold
 # every one. Runs a small real checkpoint through them, kills one holder with SIGKILL in the middle of a forward,
-# and says whether the numbers are right and kept their bits.
-# Usage: demo.sh [--keep] (kill nobody, leave the nodes running and print how to reach them). Needs a release build.
+# and says whether the numbers are right and kept their bits. Then a third holder joins, and fetches what the dead one held.
+# Usage: demo.sh [--keep] (kill nobody, heal nothing, leave the nodes running and print how to reach them). Needs a release build.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=build/release/bin
@@ -54,6 +54,31 @@ start() {
   echo "$name: process ${pids[$name]}, JSON-RPC at http://$(address "$name" rpc), QUIC at $(address "$name" quic)"
 }
 
+# under_replicated MODEL: the experts that the router's shard map lists as such, or "none".
+under_replicated() {
+  "$bin/tenzro" --rpc "$router" moe shard-map --model-id "$1" | sed -n 's/^under-replicated *//p'
+}
+
+# heal MODEL: the killed holder stays away. A fresh one joins that takes copies of any model, and every expert has two
+# holders again.
+heal() {
+  local begin=$SECONDS
+  for _ in $(seq 200); do
+    [ "$(under_replicated "$1")" = none ] || break
+    sleep 0.1
+  done
+  printf '\nholder-1 stays away; under-replicated: %.60s...\n' "$(under_replicated "$1")"
+  start holder-3 configs/demo/holder.toml --bootstrap "$bootstrap"
+  for _ in $(seq 600); do
+    [ "$(under_replicated "$1")" = none ] && break
+    sleep 0.1
+  done
+  [ "$(under_replicated "$1")" = none ] || { echo "FAILED: replication did not return to 2" >&2; return 1; }
+  echo "\$ tenzro moe shard-map --model-id $1"
+  "$bin/tenzro" --rpc "$router" moe shard-map --model-id "$1" | sed -n '1,12p'
+  echo "PASSED: $((SECONDS - begin)) s later every expert has two holders again: holder-3 fetched its copies from holder-2"
+}
+
 start router configs/demo/router.toml
 bootstrap=$(address router endpoint_id)@$(address router quic)
 start holder-1 configs/demo/holder.toml --bootstrap "$bootstrap"
@@ -66,6 +91,7 @@ arguments=(--model-dir tests/data/models/tiny-qwen3-moe --quant q8_0
 status=0
 "$bin/tenzro" --rpc "$router" demo "${arguments[@]}" || status=$?
 [ $status = 0 ] || { show_logs; exit $status; }
+[ $keep = yes ] || heal tiny-qwen3-moe || { show_logs; exit 1; }
 if [ $keep = yes ]; then
   trap - EXIT
   echo "the nodes keep running: $bin/tenzro --rpc $router providers"

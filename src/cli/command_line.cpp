@@ -72,6 +72,7 @@ std::variant<Parsed, Said> parse_command_line(std::vector<std::string> arguments
   add_prepare_commands(moe, selection);
   add_receipt_commands(moe, selection);
   add_node_commands(app, selection);
+  add_drain_command(app, selection);
   add_doctor_command(app, selection);
   add_demo_command(app, selection);
   add_bench_command(app, selection);

@@ -20,8 +20,10 @@ void add_forward_commands(CLI::App& moe, Selection& selection);
 void add_prepare_commands(CLI::App& moe, Selection& selection);
 /// moe receipts, dispute
 void add_receipt_commands(CLI::App& moe, Selection& selection);
-/// status, providers, drain
+/// status, providers
 void add_node_commands(CLI::App& app, Selection& selection);
+/// drain
+void add_drain_command(CLI::App& app, Selection& selection);
 /// demo
 void add_demo_command(CLI::App& app, Selection& selection);
 /// doctor

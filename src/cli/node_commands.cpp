@@ -105,12 +105,6 @@ void add_node_commands(CLI::App& app, Selection& selection) {
   app.add_subcommand("providers", "providers this node knows")->callback([&selection] {
     selection.command = call_of("tenzro_listProviders", Json::object(), show_providers);
   });
-  app.add_subcommand("drain", "let the node finish its work and take no more")
-      ->callback([&selection] {
-        selection.command = call_of("tenzro_nodeDrain", Json::object(), [](const Json&) {
-          return std::string("the node takes no new work\n");
-        });
-      });
 }
 
 }  // namespace tenzro::cli

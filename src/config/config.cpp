@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tenzro/base/bytes.hpp"
+#include "tenzro/base/ids.hpp"
 
 #include "toml_reader.hpp"
 
@@ -105,6 +106,15 @@ void read_compute(TomlReader& reader, Config& config) {
   reader.fraction("min_kept_mass", config.forward.min_kept_mass);
 }
 
+void check_models(TomlReader& reader, const std::vector<std::string>& models) {
+  constexpr std::size_t kModelsMax = 64;  // as a provider record holds
+  if (models.size() > kModelsMax) reader.refuse("models", "names more than 64 models");
+  for (const std::string& model : models) {
+    if (model.empty() || model.size() > kModelIdBytesMax || !is_valid_utf8(model))
+      reader.refuse("models", "'" + echo(model) + "' is no model id");
+  }
+}
+
 void read_duties(TomlReader& reader, Config& config) {
   reader.section("prepare");
   reader.text("hub_url", config.prepare.hub_url);
@@ -118,7 +128,12 @@ void read_duties(TomlReader& reader, Config& config) {
   }
   reader.section("repair");
   reader.integer("interval_s", config.repair.interval_s, kSeconds);
+  reader.integer("grace_s", config.repair.grace_s, {0, 604'800});
   reader.integer("max_admissions", config.repair.max_admissions, {0, 1000});
+  reader.size("rate", config.repair.rate, nullptr);
+  reader.size("held_max", config.repair.held_max, nullptr);
+  reader.texts("models", config.repair.models);
+  check_models(reader, config.repair.models);
   reader.section("receipts");
   reader.integer("sample_one_in", config.receipts.sample_one_in, {0, 1'000'000});
   reader.integer("keep_days", config.receipts.keep_days, {1, 36'500});

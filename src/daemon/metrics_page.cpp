@@ -123,6 +123,31 @@ void add_node(Page& page, const node::Node& node, Instant now) {
   page.gauge("tenzro_ready", "1 once remembered gates are loaded", node.is_ready() ? 1 : 0);
 }
 
+void add_repair(Page& page, const repair::Repair& repair) {
+  const repair::Totals& totals = repair.totals();
+  const repair::Findings& found = repair.findings();
+  page.counter("tenzro_repair_passes_total", "Passes over the experts", totals.passes);
+  const char* const kFetches = "Experts fetched because copies were missing, by result";
+  page.counter("tenzro_repair_fetches_total", kFetches, totals.admitted, {{"result", "admitted"}});
+  page.counter("tenzro_repair_fetches_total", kFetches, totals.fetches_failed,
+               {{"result", "failed"}});
+  page.counter("tenzro_repair_fetches_total", kFetches, totals.fetches_cancelled,
+               {{"result", "cancelled"}});
+  page.counter("tenzro_repair_admitted_bytes_total", "Bytes of experts admitted by repair",
+               totals.admitted_bytes);
+  page.counter("tenzro_repair_passed_over_total", "Candidates passed over for an expert",
+               totals.passed_over);
+  page.counter("tenzro_repair_surplus_total", "Copies found to be too many here", totals.drops);
+  page.gauge("tenzro_repair_in_flight", "Fetches of repair under way", repair.in_flight());
+  const char* const kMissing = "Experts below the floor in the last pass, by holders that stay";
+  page.gauge("tenzro_under_replicated_experts", kMissing, found.one_holder,
+             {{"holders", "one_or_none"}});
+  page.gauge("tenzro_under_replicated_experts", kMissing, found.under_replicated - found.one_holder,
+             {{"holders", "more"}});
+  page.gauge("tenzro_repair_absent_providers", "Providers that went and may come back",
+             repair.absent());
+}
+
 void add_http(Page& page, const http::Server& server) {
   const http::Stats stats = server.stats();
   page.gauge("tenzro_http_connections", "Open HTTP connections", stats.connections_open);
@@ -255,6 +280,7 @@ void add_blobs(Page& page, const node::Node& node) {
 std::string metrics_page(const MetricSources& sources, Instant now) {
   Page page;
   add_node(page, sources.node, now);
+  add_repair(page, sources.node.repair());
   add_http(page, sources.server);
   add_http_client(page, sources.client);
   add_quic(page, sources.endpoint);

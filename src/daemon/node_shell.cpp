@@ -7,6 +7,7 @@
 
 #include "tenzro/node/run_job.hpp"
 
+#include "disk_room.hpp"
 #include "http_caller.hpp"
 
 namespace tenzro::daemon {
@@ -63,8 +64,18 @@ NodeShell::~NodeShell() {
   *alive_ = false;
 }
 
+/// A gossiping node ticks at least once a heartbeat.
+void NodeShell::look_at_disk() {
+  constexpr Duration kEvery = std::chrono::seconds(1);
+  const Instant now = workshop_.loop.now();
+  if (disk_looked_at_ != Instant{} && now - disk_looked_at_ < kEvery) return;
+  disk_looked_at_ = now;
+  node_.set_disk_free(disk_room(workshop_.blob_dir, workshop_.store.usage()));
+}
+
 void NodeShell::begin(const std::vector<work::HoldingRow>& rows, std::function<void()> on_ready) {
   on_ready_ = std::move(on_ready);
+  look_at_disk();
   node::Outbox out;
   node_.on_index(workshop_.loop.now(), rows, out);
   node_.join_mesh(workshop_.loop.now(), wall_ms(), signing_, out);
@@ -165,6 +176,7 @@ void NodeShell::apply(node::Outbox actions) {
   rearm();
   if (on_ready_ && node_.is_ready()) std::exchange(on_ready_, nullptr)();
   if (on_left_ && node_.has_left(workshop_.loop.now())) std::exchange(on_left_, nullptr)();
+  if (on_drained_ && node_.is_drained()) std::exchange(on_drained_, nullptr)();
   if (on_served_ && node_.peer_requests_in_progress() == 0) std::exchange(on_served_, nullptr)();
 }
 
@@ -218,6 +230,7 @@ void NodeShell::on_request_cancelled(PeerRequestId request) {
 void NodeShell::tick() {
   // After a suspend or a step of the clock the two clocks no longer agree.
   node_.set_wall(workshop_.loop.now(), wall_ms());
+  look_at_disk();
   node::Outbox out;
   node_.on_tick(workshop_.loop.now(), out);
   apply(std::move(out));

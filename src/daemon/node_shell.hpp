@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,8 @@ struct Workshop {
   exec::Pool& pool;
   store::Store& store;
   work::JobContext jobs;
+  /// Where the store keeps blobs; empty: this node takes none by itself.
+  std::string blob_dir = {};
 };
 
 class NodeShell final : public net::Handler {
@@ -73,6 +76,9 @@ class NodeShell final : public net::Handler {
   /// `done` is called once no request of a peer is in progress.
   void when_peers_are_served(std::function<void()> done);
 
+  /// `done` is called once a drain of the node is over, if it ever is.
+  void when_drained(std::function<void()> done) { on_drained_ = std::move(done); }
+
   /// Lets the node act on a time that has come, or on what its owner changed.
   void tick();
 
@@ -90,6 +96,7 @@ class NodeShell final : public net::Handler {
   /// Jobs for that request are worth nothing any more.
   void end_peer_work(PeerRequestId request);
   void rearm();
+  void look_at_disk();
 
   Workshop workshop_;
   node::Node& node_;
@@ -110,6 +117,8 @@ class NodeShell final : public net::Handler {
   std::function<void()> on_ready_;
   std::function<void()> on_left_;
   std::function<void()> on_served_;
+  std::function<void()> on_drained_;
+  Instant disk_looked_at_;
   crypto::KeySigning signing_;
   std::uint64_t last_request_ = 0;
   /// False after destruction: results still on their way are dropped.

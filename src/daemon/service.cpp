@@ -110,6 +110,12 @@ node::Options node_options(const config::Config& config) {
   }
   options.holder.verifies_every_read = config.holder.verify == "always";
   options.prepare.jobs_max = config.prepare.jobs_max;
+  options.repair = {.interval = std::chrono::seconds(config.repair.interval_s),
+                    .grace = std::chrono::seconds(config.repair.grace_s),
+                    .max_admissions = config.repair.max_admissions,
+                    .bytes_per_s = config.repair.rate,
+                    .models = {config.repair.models.begin(), config.repair.models.end()},
+                    .held_bytes_max = config.repair.held_max};
   options.policy = {config.policy.min_replication, config.policy.max_replication,
                     config.policy.hot_threshold_tps};
   options.forward_deadline = std::chrono::milliseconds(config.forward.deadline_ms);
@@ -200,7 +206,7 @@ class Service final : public http::Handler {
   [[nodiscard]] node::About about() const;
   void on_ready();
   void await_signal();
-  void begin_drain(int signal);
+  void begin_drain(const char* why);
 
   Settings settings_;
   Seams seams_;
@@ -287,8 +293,13 @@ Started<void> Service::open_node() {
   if (!catalog) return refuse(ExitCode::failed, catalog.error());
   catalog_ = std::move(*catalog);
   node_ = std::make_unique<node::Node>(node_options(settings_.config), about(), *catalog_, prng_);
-  const Workshop workshop{
-      loop_, *pool_, *store_, {*compute_->backend, *pool_, *key_, compute_->base64}};
+  const Workshop workshop{loop_,
+                          *pool_,
+                          *store_,
+                          {*compute_->backend, *pool_, *key_, compute_->base64},
+                          settings_.config.holder.disk_dir.empty()
+                              ? dir_->path_of("blobs")
+                              : settings_.config.holder.disk_dir};
   shell_ = std::make_unique<NodeShell>(workshop, *node_);
   rpc_ = std::make_unique<RpcService>(
       RpcService::Options{.batch_max = settings_.config.rpc.max_batch,
@@ -346,6 +357,9 @@ ExitCode Service::run() {
                kVersion, to_hex(key_->public_key()), to_hex(key_->address()),
                server_->address().text(), compute_->backend->name(), pool_->concurrency());
   shell_->begin(std::exchange(rows_, {}), [this] { on_ready(); });
+  shell_->when_drained([this] {
+    if (!is_draining_) begin_drain("drained");
+  });
   loop_.run();
   if (auto status = store::remove_addresses(*dir_); !status)
     spdlog::warn("{}", status.error().message());
@@ -374,15 +388,15 @@ void Service::await_signal() {
       spdlog::warn("second signal {}: ending at once", signal);
       std::_Exit(static_cast<int>(ExitCode::failed));
     }
-    begin_drain(signal);
+    begin_drain(signal == SIGTERM ? "SIGTERM" : "SIGINT");
     await_signal();
   });
 }
 
-void Service::begin_drain(int signal) {
+void Service::begin_drain(const char* why) {
   is_draining_ = true;
   node_->drain();
-  spdlog::info("draining signal={} requests={}", signal, node_->requests_in_progress());
+  spdlog::info("ending reason={} requests={}", why, node_->requests_in_progress());
   drain_timer_.expires_after(kDrainMax);
   drain_timer_.async_wait([this](const std::error_code& error) {
     if (error) return;

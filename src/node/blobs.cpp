@@ -64,7 +64,7 @@ void Node::start_fetch(Instant now, RequestId request, Outbox& out) {
   const Waiting& waiting = requests_.at(request);
   const auto* load = std::get_if<UriLoad>(&waiting);
   const BlobSearch& search = load != nullptr ? load->search : std::get<FetchWait>(waiting).search;
-  const std::uint64_t bytes_max = load != nullptr ? 0 : options_.fetch_bytes_max;
+  const std::uint64_t bytes_max = load != nullptr ? search.bytes_max : options_.fetch_bytes_max;
   const Status started =
       fetches_.start(now, request, search.hash, blob_sources(search), bytes_max, fetch_out_);
   if (!started) refuse_fetch(request, started.error(), out);

@@ -3,6 +3,8 @@
 #include "tenzro/node/node.hpp"
 #include "tenzro/wire/uri.hpp"
 
+#include "repairs.hpp"
+
 namespace tenzro::node {
 namespace {
 
@@ -53,7 +55,7 @@ void Node::begin_load(RequestId request, const LayerKey& layer, std::optional<Ex
 void Node::on_request_store(Instant now, RequestId request, const work::StoreResult& result,
                             Outbox& out) {
   const auto it = requests_.find(request);
-  if (it == requests_.end()) return;
+  if (it == requests_.end() || on_drop_store(request, result, out)) return;
   if (!result) return on_request_store_failed(now, request, result.error(), out);
   if (std::holds_alternative<PublishWait>(it->second)) {
     const auto& published = std::get<work::Published>(*result);
@@ -65,6 +67,9 @@ void Node::on_request_store(Instant now, RequestId request, const work::StoreRes
     reply(request, rpc::FetchBlobAnswer{std::get<work::ReadBytes>(*result).bytes}, out);
   } else if (auto* load = std::get_if<UriLoad>(&it->second)) {
     const UriLoad wait = std::move(*load);
+    // Somebody else may have taken it meanwhile.
+    if (!is_still_wanted(request))
+      return reply(request, fail(ErrorCode::cancelled, "", "no copy is missing any more"), out);
     begin_load(request, wait.layer, wait.expert,
                {std::get<work::ReadBytes>(*result).bytes, wait.uri, wait.search.hash, false}, out);
   }
@@ -100,6 +105,7 @@ void Node::on_expert_changed(const holder::ExpertChanged& change) {
     }
     view_.declare(about_.provider, change.key, std::move(holding));
   }
+  repairs_->held_bytes.reset();
   update_roles();
 }
 
@@ -119,8 +125,12 @@ void Node::update_roles() {
     self.roles.insert(shards::Role::expert_holder);
   if (counters.gate_bytes > 0) self.roles.insert(shards::Role::router);
   self.roles.insert(options_.roles.begin(), options_.roles.end());
-  if (const auto known = view_.providers().find(self.address); known != view_.providers().end())
+  if (const auto known = view_.providers().find(self.address); known != view_.providers().end()) {
     self.committed_tps = known->second.committed_tps;
+    self.repair_free_bytes = known->second.repair_free_bytes;
+    self.repair_models = known->second.repair_models;
+    self.expert_bytes = known->second.expert_bytes;
+  }
   view_.set_provider(self);
   if (!facts_due_) facts_due_ = facts_made_;  // as soon as may be
 }

@@ -189,6 +189,7 @@ Result<rpc::Answer> Node::node_status(Instant now) const {
                                .profile = std::string(compute::name_of(options_.profile)),
                                .threads = about_.threads,
                                .draining = is_draining_,
+                               .drain = drain_progress(now),
                                .forwards = totals_.forwards,
                                .forward_p50_us = percentile(forward_us_, 50),
                                .forward_p99_us = percentile(forward_us_, 99)};

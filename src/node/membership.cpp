@@ -65,6 +65,7 @@ void Node::join_mesh(Instant now, std::uint64_t wall_ms, const crypto::Signing& 
   presence_ = std::make_unique<Presence>(gossip_options(options_, out), signing, prng_, call_ids_,
                                          view_, now, wall_ms);
   facts_due_ = now;
+  start_repairs(now);
   settle(now, out);
 }
 
@@ -107,6 +108,7 @@ void Node::announce_facts(Instant now) {
   std::vector<wire::Bytes> pages;
   std::set<ModelId> models;
   wire::ProviderRecord facts = own_facts(pages, models);
+  announce_room(facts);
   presence_->set_own(now, std::move(facts), std::move(pages), models);
 }
 
@@ -120,8 +122,7 @@ std::optional<Instant> Node::next_mesh_deadline() const {
   return earliest;
 }
 
-wire::ProviderRecord Node::own_facts(std::vector<wire::Bytes>& pages,
-                                     std::set<ModelId>& models) const {
+wire::ProviderRecord Node::own_facts(std::vector<wire::Bytes>& pages, std::set<ModelId>& models) {
   wire::ProviderRecord facts;
   facts.name = to_record_name(about_.name);
   facts.software = about_.version;
@@ -133,6 +134,7 @@ wire::ProviderRecord Node::own_facts(std::vector<wire::Bytes>& pages,
   facts.minimum_price = options_.minimum_price;
   facts.has_gpu = about_.has_gpu;
   facts.profiles = view_.providers().at(about_.provider).profiles;
+  std::uint64_t held_bytes = 0;
   const LayerKey* last = nullptr;
   const auto held = holder_.experts();
   for (const holder::Holder::ExpertView& view : held) {
@@ -144,7 +146,13 @@ wire::ProviderRecord Node::own_facts(std::vector<wire::Bytes>& pages,
     facts.models[view.key.model][view.key.layer][view.key.expert] = {view.in_memory,
                                                                      to_triple(view.row->facts)};
     models.insert(view.key.model);
+    held_bytes += view.row->facts.resident_bytes;
+    std::uint64_t& largest = facts.expert_bytes[view.key.model];
+    largest = std::max(largest, view.row->facts.resident_bytes);
   }
+  std::erase_if(facts.expert_bytes, [](const auto& entry) { return entry.second == 0; });
+  facts.repair_free_bytes = announced_room(held_bytes);
+  if (facts.repair_free_bytes) facts.repair_models = options_.repair.models;
   for (const work::HoldingRow* gate : holder_.gates()) models.insert(gate->layer.model);
   return facts;
 }

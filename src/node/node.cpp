@@ -5,6 +5,7 @@
 #include "tenzro/wire/uri.hpp"
 
 #include "presence.hpp"
+#include "repairs.hpp"
 
 namespace tenzro::node {
 namespace {
@@ -45,6 +46,7 @@ Node::Node(const Options& options, About about, const catalog::Catalog& catalog,
       fetches_(options.fetch, call_ids_, ids_),
       serving_(options.serving, ids_) {
   mesh_.limits.hot_threshold_tps = options.policy.hot_threshold_tps;
+  repairs_ = std::make_unique<Repairs>(options_, about_.provider);
   update_roles();
 }
 
@@ -58,7 +60,9 @@ void Node::on_index(Instant now, const std::vector<work::HoldingRow>& rows, Outb
 
 bool Node::admits(RequestId request, const rpc::Call& call, Outbox& out) {
   if (!is_work(call)) return true;
-  if (is_draining_) {
+  // What peers without QUIC ask for comes as a call, too.
+  const bool is_for_peers = std::holds_alternative<rpc::ExecuteCall>(call) && !is_leaving_;
+  if (is_draining_ && !is_for_peers) {
     reply(request,
           fail(ErrorCode::infrastructure, "", "this node is draining and takes no new work"), out);
     return false;
@@ -175,8 +179,10 @@ struct Node::Dispatcher {
     answer(rpc::AlpnListAnswer{node.about_.alpns});
   }
 
-  void operator()(const rpc::NodeDrainCall& /*call*/) {
-    node.drain();
+  void operator()(const rpc::NodeDrainCall& call) {
+    const Duration limit =
+        call.limit_s ? Duration(std::chrono::seconds(*call.limit_s)) : node.options_.drain_max;
+    node.begin_drain(now, limit);
     answer(rpc::NodeDrainAnswer{});
   }
 
@@ -194,13 +200,17 @@ void Node::on_call(Instant now, RequestId request, rpc::Call call, Outbox& out) 
 }
 
 void Node::on_cancel(Instant now, RequestId request, Outbox& out) {
+  drop_request(now, request, out);
+  settle(now, out);
+}
+
+void Node::drop_request(Instant now, RequestId request, Outbox& out) {
   auto cancelled = requests_.extract(request);
   if (!cancelled) return;
   abandon_forward(now, cancelled.mapped(), out);
   fetches_.on_cancel(now, request, fetch_out_);
   let_go_of_fetched(request, out);
   holder_.release_all(lease_of(request), holder_out_);
-  settle(now, out);
 }
 
 void Node::on_job_done(Instant now, JobId id, const work::JobResult& result, Outbox& out) {
@@ -256,6 +266,8 @@ void Node::on_tick(Instant now, Outbox& out) {
     queue_forward(request, std::move(actions));
   }
   tick_peers(now);
+  tick_repairs(now, out);
+  tick_drain(now, out);
   settle(now, out);
 }
 
@@ -266,6 +278,8 @@ std::optional<Instant> Node::next_deadline() const {
   };
   consider(fetches_.next_deadline());
   consider(next_mesh_deadline());
+  consider(next_repair_deadline());
+  if (drain_ && !drain_->is_over) consider(drain_->look_at);
   for (const auto& [request, waiting] : requests_) {
     if (const auto* wait = std::get_if<ForwardWait>(&waiting))
       consider(wait->flight->next_deadline());
@@ -280,6 +294,7 @@ void Node::queue_forward(RequestId request, forward::Outbox actions) {
 }
 
 void Node::settle(Instant now, Outbox& out) {
+  hear_of_peers(now);
   // Ends: a core's action either leaves the node or moves a request or a holding forward, and those
   // only move forward.
   while (!holder_out_.empty() || !forward_out_.empty() || !prepare_out_.empty() ||
@@ -297,13 +312,19 @@ void Node::settle(Instant now, Outbox& out) {
     // All that became ready together runs as one job.
     for (const RequestId request : std::exchange(touched_, {})) advance_forward(request);
     for (const PeerRequestId request : std::exchange(touched_peers_, {})) advance_peer(request);
+    on_own_answers(now, out);
   }
+  on_own_answers(now, out);
   announce_facts(now);
 }
 
 void Node::reply(RequestId request, Result<rpc::Answer> answer, Outbox& out) {
   if (requests_.erase(request) == 0) return;  // cancelled, or answered already
-  out.emplace_back(Reply{request, std::move(answer)});
+  if (is_own(request)) {
+    repairs_->answers.emplace_back(request, std::move(answer));
+  } else {
+    out.emplace_back(Reply{request, std::move(answer)});
+  }
   let_go_of_fetched(request, out);
 }
 

@@ -42,6 +42,7 @@ void Node::on_peer_reply(Instant now, PeerCallId call, const work::CallResult& r
                          Outbox& out) {
   if (presence_ != nullptr && presence_->on_reply(now, call, result, out)) return settle(now, out);
   if (fetches_.on_peer_reply(now, call, result, fetch_out_)) return settle(now, out);
+  if (on_drop_reply(call, result, out)) return settle(now, out);
   const auto caller = callers_.extract(call);
   if (!caller) return;  // cancelled, or answered already
   const auto it = requests_.find(caller.mapped());

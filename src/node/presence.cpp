@@ -32,6 +32,9 @@ shards::Provider to_provider(const ProviderAddress& address, const membership::P
   provider.is_draining = peer.beat.load.is_draining;
   provider.price_per_input_token = facts.price_per_input_token;
   provider.minimum_price = facts.minimum_price;
+  provider.repair_free_bytes = facts.repair_free_bytes;
+  provider.repair_models = facts.repair_models;
+  provider.expert_bytes = facts.expert_bytes;
   return provider;
 }
 
@@ -158,7 +161,7 @@ void Presence::take(Instant now, gossip::Outbox& actions, Outbox& out) {
     } else if (const auto* health = std::get_if<membership::HealthChanged>(&action)) {
       update_provider(health->address);
     } else if (const auto* gone = std::get_if<membership::PeerGone>(&action)) {
-      view_.remove_provider(gone->address);
+      departed_.push_back({gone->address, view_.remove_provider(gone->address)});
     } else if (const auto* pages = std::get_if<gossip::PagesArrived>(&action)) {
       if (const auto known = record_of(pages->address)) apply_pages(pages->address, *known);
     } else if (auto* notice = std::get_if<membership::Notice>(&action)) {
@@ -177,7 +180,12 @@ void Presence::take(Instant now, gossip::Outbox& actions, Outbox& out) {
 
 void Presence::update_provider(const ProviderAddress& address) {
   const membership::Peer* peer = gossip_.membership().find(address);
-  if (peer != nullptr && peer->facts != nullptr) view_.set_provider(to_provider(address, *peer));
+  if (peer == nullptr || peer->facts == nullptr) return;
+  const auto known = view_.providers().find(address);
+  const bool was_draining = known != view_.providers().end() && known->second.is_draining;
+  shards::Provider provider = to_provider(address, *peer);
+  has_draining_news_ = has_draining_news_ || (provider.is_draining && !was_draining);
+  view_.set_provider(provider);
 }
 
 void Presence::on_record(Instant now, const membership::RecordChanged& change) {

@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tenzro/gossip/gossip.hpp"
@@ -48,6 +49,18 @@ class Presence {
   void on_tick(Instant now, Outbox& out);
   void leave(Instant now, Outbox& out);
 
+  /// A provider that left the view, with what it had declared.
+  struct Departed {
+    ProviderAddress address{};
+    shards::View::Held held;
+  };
+
+  /// Those since this was asked last.
+  [[nodiscard]] std::vector<Departed> take_departed() { return std::exchange(departed_, {}); }
+
+  /// Whether some provider began to drain since this was asked last.
+  [[nodiscard]] bool take_draining_news() { return std::exchange(has_draining_news_, false); }
+
   [[nodiscard]] std::optional<Instant> next_deadline() const { return gossip_.next_deadline(); }
 
   [[nodiscard]] const gossip::Gossip& gossip() const { return gossip_; }
@@ -66,6 +79,8 @@ class Presence {
   gossip::Gossip gossip_;
   std::set<ModelId> own_models_;
   std::set<ModelId> models_;  ///< asked about
+  std::vector<Departed> departed_;
+  bool has_draining_news_ = false;
 };
 
 }  // namespace tenzro::node

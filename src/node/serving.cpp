@@ -42,7 +42,7 @@ bool Node::may_fetch(const EndpointId& endpoint) const {
 }
 
 std::optional<Error> Node::why_busy(std::uint64_t bytes) const {
-  if (is_draining_) {
+  if (is_leaving_) {
     return Error{ErrorCode::busy, "", "busy: this node is draining and takes no new work"};
   }
   if (requests_.size() + peer_requests_.size() >= options_.requests_max) {

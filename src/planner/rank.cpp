@@ -26,14 +26,17 @@ struct Entry {
   }
 };
 
+enum class Leaving : std::uint8_t { out, admitted };
+
 /// What may serve at all, warmth aside.
-bool is_usable(const shards::Candidate& candidate, bool is_self, const Options& options) {
+bool is_usable(const shards::Candidate& candidate, bool is_self, Leaving leaving,
+               const Options& options) {
   const shards::Provider& provider = *candidate.provider;
   if (options.excluded.contains(provider.address)) return false;
   if (is_self) return true;
   const bool runs_profile =
       !options.profile || (provider.profiles >> static_cast<unsigned>(*options.profile) & 1U) != 0;
-  return runs_profile && !provider.is_draining;
+  return runs_profile && (leaving == Leaving::admitted || !provider.is_draining);
 }
 
 Entry judge(const shards::Candidate& candidate, bool is_self, bool is_hot, std::uint32_t rows,
@@ -55,7 +58,7 @@ Entry judge(const shards::Candidate& candidate, bool is_self, bool is_hot, std::
 }
 
 std::vector<Entry> eligible(const std::vector<shards::Candidate>& candidates, std::uint32_t rows,
-                            std::uint64_t draw, const Options& options) {
+                            std::uint64_t draw, Leaving leaving, const Options& options) {
   const bool is_hot = std::any_of(candidates.begin(), candidates.end(), [&](const auto& c) {
     return c.provider->committed_tps >= options.hot_threshold_tps;
   });
@@ -63,7 +66,7 @@ std::vector<Entry> eligible(const std::vector<shards::Candidate>& candidates, st
   bool has_warm = false;
   for (const shards::Candidate& candidate : candidates) {
     const bool is_self = options.self == candidate.provider->address;
-    if (!is_usable(candidate, is_self, options)) continue;
+    if (!is_usable(candidate, is_self, leaving, options)) continue;
     entries.push_back(judge(candidate, is_self, is_hot, rows, draw, options));
     has_warm = has_warm || (candidate.holding->is_warm && !entries.back().is_doubtful);
   }
@@ -107,7 +110,11 @@ Holder to_holder(const Entry& entry) {
 
 std::vector<Holder> rank(const std::vector<shards::Candidate>& candidates, View::Slot slot,
                          std::uint32_t rows, const Options& options) {
-  std::vector<Entry> entries = eligible(candidates, rows, draw(options.request, slot), options);
+  const std::uint64_t drawn = draw(options.request, slot);
+  std::vector<Entry> entries = eligible(candidates, rows, drawn, Leaving::out, options);
+  // Nobody else dependable is left: whoever is leaving still serves what only it holds.
+  if (std::all_of(entries.begin(), entries.end(), [](const Entry& e) { return e.is_doubtful; }))
+    entries = eligible(candidates, rows, drawn, Leaving::admitted, options);
   if (entries.empty()) return {};
   std::swap(entries.front(), entries[choose_primary(entries)]);
   const shards::Holding& primary = *entries.front().candidate->holding;

@@ -115,6 +115,16 @@ void encode(JsonWriter& out, const NodeStatusAnswer& answer) {
   out.member("profile", answer.profile);
   out.member("threads", answer.threads);
   out.member("draining", answer.draining);
+  if (answer.drain) {
+    out.key("drain");
+    out.begin_object();
+    out.member("requests", answer.drain->requests);
+    out.member("only_here", answer.drain->only_here);
+    out.member("movable", answer.drain->movable);
+    out.member("elapsed_s", answer.drain->elapsed_s);
+    out.member("left_s", answer.drain->left_s);
+    out.end_object();
+  }
   out.member("forwards", answer.forwards);
   out.member("forward_p50_us", answer.forward_p50_us);
   out.member("forward_p99_us", answer.forward_p99_us);

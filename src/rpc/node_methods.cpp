@@ -13,12 +13,19 @@ Result<Call> read_node_status(ParamReader& params) {
 }
 
 Result<Call> read_node_drain(ParamReader& params) {
-  return params.finish(NodeDrainCall{});
+  NodeDrainCall call;
+  call.limit_s = params.optional_u32("limit_s");
+  return params.finish(call);
 }
 
 Result<Call> read_discover(ParamReader& params) {
   return params.finish(DiscoverCall{});
 }
+
+constexpr Param kDrainParams[] = {
+    {"limit_s", types::kU32, Need::optional,
+     "How long others may take over what only this node holds, in seconds; then it stops anyhow. "
+     "Default: 600."}};
 
 constexpr Method kMethods[] = {
     {"tenzro_listProviders",
@@ -34,15 +41,19 @@ constexpr Method kMethods[] = {
      Scope::read,
      "What this node is and how it is doing.",
      {},
-     "Identity, addresses, peers, memory, the queue, and the latency of recent forwards.",
+     "Identity, addresses, peers, memory, the queue, and the latency of recent forwards; after "
+     "`tenzro_nodeDrain` also `drain`: requests in progress, experts that no other node holds, how "
+     "many of those others can fetch, and the time.",
      {},
      "{}",
      R"({"version":"0.1.0","name":"node-a","endpoint_id":"03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8","provider":"56475aa75463474c0285df5dbf2bcab73da651358839e9b77481b2eab107708c","rpc_address":"127.0.0.1:8545","quic_address":"0.0.0.0:9001","uptime_s":3600,"peers":2,"memory_bytes":5013504,"memory_budget_bytes":8589934592,"experts":1,"gates":1,"queue_depth":0,"queue_max":256,"compute_backend":"cpu-avx512-vnni","profile":"exact","threads":8,"draining":false,"forwards":12,"forward_p50_us":810,"forward_p99_us":2400})",
      read_node_status},
     {"tenzro_nodeDrain",
      Scope::admin,
-     "Says goodbye to the mesh, finishes what is running and takes no new work from peers.",
-     {},
+     "Announces that the node goes: it takes no new work of its own, lets other nodes fetch the "
+     "experts that only it holds, finishes what is running, says goodbye and stops. "
+     "`tenzro_nodeStatus` shows in `drain` how far it is; asked again it only sets the limit anew.",
+     kDrainParams,
      "`draining`: true.",
      {},
      "{}",

@@ -120,6 +120,19 @@ bool is_text(const std::string& text) {
                       [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
 }
 
+Status decode_repair(const proto::Record& in, ProviderRecord& record) {
+  if (in.has_repair_free_bytes()) record.repair_free_bytes = in.repair_free_bytes();
+  if (in.repair_models_size() > static_cast<int>(kRecordRepairModelsMax))
+    return refuse("repair_models", "too many");
+  for (const std::string& id : in.repair_models()) {
+    if (id.empty() || !is_text(id)) return refuse("repair_models", "not a model id");
+    if (!record.repair_models.empty() && id <= *record.repair_models.rbegin())
+      return refuse("repair_models", "do not ascend");
+    record.repair_models.insert(id);
+  }
+  return {};
+}
+
 Status decode_head(const proto::Record& in, ProviderRecord& record) {
   if (!read_array(in.public_key(), record.public_key))
     return refuse("public_key", "must be 32 bytes");
@@ -162,7 +175,8 @@ std::size_t ProviderRecord::holdings() const {
 }
 
 Result<std::vector<std::uint8_t>> encode_record(const ProviderRecord& record) {
-  if (record.holdings() > kRecordHoldingsMax || record.models.size() > kRecordModelsMax)
+  if (record.holdings() > kRecordHoldingsMax || record.models.size() > kRecordModelsMax ||
+      record.repair_models.size() > kRecordRepairModelsMax)
     return fail(ErrorCode::no_space, "record", "too many holdings");
   proto::Record out;
   out.set_public_key(to_text(record.public_key));
@@ -183,8 +197,14 @@ Result<std::vector<std::uint8_t>> encode_record(const ProviderRecord& record) {
   for (const auto& [id, layers] : record.models) {
     const bool is_empty = std::all_of(layers.begin(), layers.end(),
                                       [](const auto& layer) { return layer.second.empty(); });
-    if (!is_empty) encode_model(id, layers, *out.add_models());
+    if (is_empty) continue;
+    proto::ModelHoldings& holdings = *out.add_models();
+    encode_model(id, layers, holdings);
+    if (const auto bytes = record.expert_bytes.find(id); bytes != record.expert_bytes.end())
+      holdings.set_expert_bytes(bytes->second);
   }
+  if (record.repair_free_bytes) out.set_repair_free_bytes(*record.repair_free_bytes);
+  for (const ModelId& id : record.repair_models) out.add_repair_models(id);
   if (record.manifest_root) out.set_manifest_root(to_text(*record.manifest_root));
   if (out.ByteSizeLong() > kRecordBytesMax - kSignatureBytes)
     return fail(ErrorCode::no_space, "record", "too large");
@@ -197,6 +217,7 @@ Result<ProviderRecord> decode_record(std::span<const std::uint8_t> body) {
   if (!parse_flat(in, body)) return refuse("bytes", "cannot be read");
   ProviderRecord record;
   if (auto status = decode_head(in, record); !status) return fail(status.error());
+  if (auto status = decode_repair(in, record); !status) return fail(status.error());
   if (in.models_size() > static_cast<int>(kRecordModelsMax)) return refuse("models", "too many");
   std::size_t experts = 0;
   for (const proto::ModelHoldings& holdings : in.models()) {
@@ -206,6 +227,7 @@ Result<ProviderRecord> decode_record(std::span<const std::uint8_t> body) {
     if (!model) return fail(model.error());
     if (!record.models.emplace(id, std::move(*model)).second)
       return refuse("models", "one model twice");
+    if (holdings.expert_bytes() > 0) record.expert_bytes.emplace(id, holdings.expert_bytes());
   }
   if (!in.manifest_root().empty()) {
     if (!read_array(in.manifest_root(), record.manifest_root.emplace()))

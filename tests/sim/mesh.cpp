@@ -4,6 +4,8 @@
 #include <cstdlib>
 
 #include "tenzro/base/bytes.hpp"
+#include "tenzro/crypto/blake3.hpp"
+#include "tenzro/wire/uri.hpp"
 
 namespace tenzro::testing {
 namespace {
@@ -25,7 +27,8 @@ T must(Result<rpc::Answer> answer) {
 }  // namespace
 
 World::Options Mesh::world_options(const MeshSetup& setup) {
-  World::Options options{.seed = setup.seed, .nodes = setup.nodes, .link = setup.link};
+  World::Options options{
+      .seed = setup.seed, .nodes = setup.nodes, .link = setup.link, .disk_bytes = setup.disk_bytes};
   options.tune = [tune = setup.tune](std::size_t index, node::Options& node) {
     // Everyone is told of node 0, as an operator would.
     if (index != 0) node.bootstrap = {"10.0.0.1:9001"};
@@ -39,7 +42,10 @@ Mesh::Mesh(const MeshSetup& setup)
   must<rpc::GateRow>(world.call(0, mesh_gate_load(layer)));
   for (ExpertIndex e = 0; e < layer.experts.size(); ++e) {
     for (const std::size_t holder : holders_of(e)) {
-      must<rpc::ExpertRow>(world.call(holder, mesh_expert_load(layer, e)));
+      rpc::ExpertLoadCall load = mesh_expert_load(layer, e);
+      // Beside its bytes: what it hashes to is then declared.
+      if (setup.by_uri) load.uri = wire::format_blob_uri(crypto::blake3(load.blob.bytes()));
+      must<rpc::ExpertRow>(world.call(holder, std::move(load)));
     }
   }
   const auto all_know = [&] {

@@ -19,6 +19,9 @@ struct MeshSetup {
   std::size_t replicas = 2;
   tensor::WeightType type = tensor::WeightType::q8_0;
   LinkOptions link;
+  std::uint64_t disk_bytes = 0;  ///< of every node; 0: they repair nothing
+  /// Experts are declared with the URI of their bytes, so that others can fetch them.
+  bool by_uri = false;
   std::function<void(std::size_t, node::Options&)> tune;
 };
 

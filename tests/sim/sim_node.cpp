@@ -43,8 +43,9 @@ void SimNode::start() {
                           .quic_address = setup_.address,
                           .compute_backend = std::string(setup_.backend->name())};
   node_ = std::make_unique<node::Node>(setup_.options, about, *setup_.catalog, prng_);
-  worker_free_at_ = effects_.now();
+  workers_free_at_.clear();
   deliver([&](node::Node& node, node::Outbox& out) {
+    tell_disk();
     node.on_index(effects_.now(), store_.rows(), out);
     node.set_addresses("", "", setup_.address, {setup_.address});
     const auto since =
@@ -52,6 +53,18 @@ void SimNode::start() {
     node.join_mesh(effects_.now(), kWallOriginMs + static_cast<std::uint64_t>(since.count()),
                    signing_, out);
   });
+}
+
+std::uint64_t SimNode::stored_bytes() {
+  std::uint64_t bytes = 0;
+  for (const auto& [hash, blob] : store_.blobs()) bytes += blob.size();
+  return bytes;
+}
+
+void SimNode::tell_disk() {
+  if (setup_.disk_bytes == 0) return;
+  const std::uint64_t stored = stored_bytes();
+  node_->set_disk_free(setup_.disk_bytes - std::min(setup_.disk_bytes, stored));
 }
 
 void SimNode::crash() {
@@ -84,17 +97,19 @@ void SimNode::take(node::Outbox actions) {
 }
 
 void SimNode::run(node::Run run) {
-  const Instant begin = std::max(effects_.now(), worker_free_at_);
-  const Duration cost = cost_of(run.job) * slowness_percent / 100;
-  worker_free_at_ = begin + cost;
-  effects_.after(
-      setup_.index, worker_free_at_ - effects_.now(), [this, run = std::move(run)]() mutable {
-        work::JobResult result = node::run_job(run.job, {*setup_.backend, executor_, key_});
-        if (corrupt_job) corrupt_job(run.job, result);
-        deliver([&](node::Node& node, node::Outbox& out) {
-          node.on_job_done(effects_.now(), run.id, result, out);
-        });
-      });
+  workers_free_at_.resize(workers, effects_.now());
+  Instant& free_at = *std::min_element(workers_free_at_.begin(), workers_free_at_.end());
+  const Instant begin = std::max(effects_.now(), free_at);
+  Duration cost = cost_of(run.job);
+  if (std::holds_alternative<work::AdmitExpert>(run.job)) cost += admit_cost;
+  free_at = begin + cost * slowness_percent / 100;
+  effects_.after(setup_.index, free_at - effects_.now(), [this, run = std::move(run)]() mutable {
+    work::JobResult result = node::run_job(run.job, {*setup_.backend, executor_, key_});
+    if (corrupt_job) corrupt_job(run.job, result);
+    deliver([&](node::Node& node, node::Outbox& out) {
+      node.on_job_done(effects_.now(), run.id, result, out);
+    });
+  });
 }
 
 void SimNode::operate(node::Store store) {
@@ -123,6 +138,7 @@ void SimNode::rearm() {
   effects_.after(setup_.index, wait, [this, generation] {
     if (generation != tick_generation_) return;  // re-armed since
     armed_for_.reset();
+    tell_disk();
     deliver([&](node::Node& node, node::Outbox& out) { node.on_tick(effects_.now(), out); });
   });
 }

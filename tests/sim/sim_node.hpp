@@ -42,6 +42,8 @@ class SimNode {
     std::uint64_t seed = 0;
     node::Options options;
     std::string address;
+    /// Bytes of blobs; 0: it is not said, and the node repairs nothing.
+    std::uint64_t disk_bytes = 0;
     compute::Backend* backend = nullptr;
     const catalog::Catalog* catalog = nullptr;
   };
@@ -67,6 +69,11 @@ class SimNode {
 
   [[nodiscard]] MapStore& store() { return store_; }
 
+  /// Of blobs in its store.
+  [[nodiscard]] std::uint64_t stored_bytes();
+
+  [[nodiscard]] std::uint64_t disk_bytes() const { return setup_.disk_bytes; }
+
   [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
 
   /// Gives the node an event; a process that is down hears nothing.
@@ -74,6 +81,10 @@ class SimNode {
 
   /// How much slower than one worker of a healthy node this one computes, in per cent.
   std::uint64_t slowness_percent = 100;
+  /// How many jobs run at a time.
+  std::size_t workers = 1;
+  /// What the check of an expert's blob costs beside the fixed part of a job.
+  Duration admit_cost{0};
   /// Changes what the node's compute worker found out, before the node sees (and signs) it.
   std::function<void(const work::Job&, work::JobResult&)> corrupt_job;
   /// An error instead of a store operation.
@@ -84,6 +95,7 @@ class SimNode {
   void run(node::Run run);
   void operate(node::Store store);
   void rearm();
+  void tell_disk();
 
   Setup setup_;
   Effects& effects_;
@@ -93,7 +105,7 @@ class SimNode {
   Prng prng_;
   compute::SerialExecutor executor_;
   std::unique_ptr<node::Node> node_;
-  Instant worker_free_at_;
+  std::vector<Instant> workers_free_at_;
   std::uint64_t tick_generation_ = 0;
   std::optional<Instant> armed_for_;
   std::vector<std::string> notices_;

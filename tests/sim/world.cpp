@@ -47,6 +47,7 @@ World::World(const Options& options)
                          .seed = options.seed,
                          .options = options.node,
                          .address = address_of(i),
+                         .disk_bytes = options.disk_bytes,
                          .backend = backend_.get(),
                          .catalog = &*catalog_};
     if (options.tune) options.tune(i, setup.options);

@@ -42,6 +42,8 @@ class World final : public Effects {
     std::size_t nodes = 3;
     node::Options node;
     LinkOptions link;
+    /// Of every node; 0: they repair nothing.
+    std::uint64_t disk_bytes = 0;
     /// Per node: changes its options before it starts.
     std::function<void(std::size_t, node::Options&)> tune;
   };

@@ -64,6 +64,12 @@ int MeshNode::terminate() {
   return status;
 }
 
+int MeshNode::wait_for_end() {
+  const int status = process_->wait();
+  process_.reset();
+  return status;
+}
+
 MeshProcesses::MeshProcesses(std::size_t nodes, std::size_t replicas, const Prepare& prepare) {
   for (std::size_t i = 0; i < nodes; ++i) {
     nodes_.push_back(std::make_unique<MeshNode>(folder_.path(), "node-" + std::to_string(i)));

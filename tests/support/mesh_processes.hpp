@@ -38,6 +38,8 @@ class MeshNode {
   void kill();
   /// Asks it to end, and waits: the exit status.
   int terminate();
+  /// Waits until it ends by itself: the exit status.
+  int wait_for_end();
 
   /// More configuration lines, before the first start.
   std::string extra_config;

@@ -95,12 +95,12 @@ bool has_other_types(const Candidate& a, const Candidate& b) {
   return a.holding->types && b.holding->types && !(*a.holding->types == *b.holding->types);
 }
 
-Candidates eligible(const Candidates& all, const Oracle& oracle) {
+Candidates eligible(const Candidates& all, const Oracle& oracle, bool leaving_too) {
   const planner::Options& options = oracle.options;
   Candidates usable = keep(all, [&](const Candidate& c) {
     if (options.excluded.contains(c.provider->address)) return false;
     if (oracle.is_self(c)) return true;
-    if (c.provider->is_draining) return false;
+    if (c.provider->is_draining && !leaving_too) return false;
     if (!options.profile) return true;
     const unsigned bit = *options.profile == compute::Profile::exact ? 2U : 1U;
     return (c.provider->profiles & bit) != 0;
@@ -112,6 +112,13 @@ Candidates eligible(const Candidates& all, const Oracle& oracle) {
   return keep(usable, [&](const Candidate& c) {
     return cold_allowed || c.holding->is_warm || oracle.is_self(c);
   });
+}
+
+Candidates eligible(const Candidates& all, const Oracle& oracle) {
+  const Candidates staying = eligible(all, oracle, false);
+  const bool has_dependable =
+      !keep(staying, [&](const Candidate& c) { return !oracle.is_doubtful(c); }).empty();
+  return has_dependable ? staying : eligible(all, oracle, true);
 }
 
 Candidate choose_primary(Candidates from, const Oracle& oracle) {

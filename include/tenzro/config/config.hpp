@@ -9,7 +9,7 @@
 ///  - Every key is optional; `configs/tenzrod.toml` lists all of them with their defaults, and a
 ///  test loads it.
 ///  - Sizes are bytes or text with B, KiB, MiB, GiB. Durations are integers >= 1 in the unit of the
-///  key's name.
+///  key's name (`repair.grace_s` also 0: five intervals).
 /// Relative paths are relative to the working directory of the daemon. Pure: text in, values out.
 #include <cstdint>
 #include <optional>
@@ -100,7 +100,11 @@ struct PolicySection {
 
 struct RepairSection {
   std::uint32_t interval_s = 120;
-  std::uint32_t max_admissions = 2;
+  std::uint32_t grace_s = 0;         ///< 0: five intervals
+  std::uint32_t max_admissions = 2;  ///< a pass; 0: none
+  std::uint64_t rate = 0;      ///< bytes of experts a second, instead of max_admissions; 0: off
+  std::uint64_t held_max = 0;  ///< bytes of experts; 0: four times the memory budget
+  std::vector<std::string> models;  ///< model ids, or "*"
 };
 
 struct ReceiptsSection {

@@ -16,6 +16,7 @@ struct BlobSearch {
   std::optional<ExpertKey> expert;
   bool is_gate = false;
   bool was_fetched = false;
+  std::uint64_t bytes_max = 0;  ///< a larger blob is not fetched; 0: no bound of the request's
 };
 
 /// A blob that came from peers, and the requests that are not over with it.

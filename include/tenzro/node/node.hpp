@@ -5,12 +5,15 @@
 /// Events in (a call, a compute result, a stored result, a tick), actions out (reply, run, store,
 /// notice). It composes the cores: `holder` (residency), `shards` and `planner` (who holds what),
 /// `forward` (requests in flight, here and at peers), `ledger` (what is thought of peers),
-/// `prepare` (jobs), `fetch` (blobs to and from peers), `gossip` (who is in the mesh). Rules
+/// `prepare` (jobs), `fetch` (blobs to and from peers), `gossip` (who is in the mesh), `repair`
+/// (copies that are missing). Rules
 ///  - Every call gets exactly one Reply, unless it was cancelled first; then none.
 ///  - Results for work that nobody wants any more are ignored.
 ///  - At most `requests_max` calls are in progress; beyond them the answer is `busy`. Why: each
 ///  pins memory.
-///  - While draining, calls that start new work are refused; those in flight finish.
+///  - While draining, calls that start new work are refused; those in flight finish. Peers are told
+///  and go elsewhere where they can; what only this node holds it still executes for them, until
+///  others hold it or the time for that is up. Once it leaves it refuses everybody.
 /// Thread: the owner's only. Pure: time comes in, nothing is read from the outside.
 #include <map>
 #include <memory>
@@ -36,6 +39,7 @@
 #include "tenzro/node/action.hpp"
 #include "tenzro/node/blob_search.hpp"
 #include "tenzro/prepare/jobs.hpp"
+#include "tenzro/repair/repair.hpp"
 #include "tenzro/rpc/call.hpp"
 #include "tenzro/shards/view.hpp"
 #include "tenzro/work/peer.hpp"
@@ -64,6 +68,21 @@ enum class ExecuteRule : std::uint8_t {
   open,       ///< any; the connection proves who it is
   allowlist,  ///< those in Options::execute_allow
   token,      ///< none: peers show no tokens
+};
+
+struct RepairOptions {
+  Duration interval = std::chrono::seconds(120);
+  /// For how long a provider that went counts as one that comes back; 0: five intervals.
+  Duration grace{0};
+  /// A pass; 0: this node fetches nothing by itself, unless `bytes_per_s` is set.
+  std::uint32_t max_admissions = 2;
+  /// 0: counted in experts.
+  std::uint64_t bytes_per_s = 0;
+  /// Whose experts this node takes although it holds none of them; "*": every model.
+  std::set<ModelId> models;
+  /// Bytes of experts, on both tiers, beyond which it takes no more by itself; 0: four times the
+  /// memory budget.
+  std::uint64_t held_bytes_max = 0;
 };
 
 struct Options {
@@ -104,6 +123,9 @@ struct Options {
   /// Endpoint ids; an empty allow list allows everyone who is not denied.
   std::set<EndpointId> allow;
   std::set<EndpointId> deny;
+  RepairOptions repair;
+  /// How long a drain waits for others to take what only this node holds.
+  Duration drain_max = std::chrono::seconds(600);
 };
 
 /// Running totals since start, for metrics.
@@ -135,6 +157,7 @@ struct Totals {
 };
 
 class Presence;
+struct Repairs;
 
 class Node {
  public:
@@ -176,9 +199,21 @@ class Node {
 
   [[nodiscard]] const shards::View& view() const { return view_; }
 
-  void drain() { is_draining_ = true; }
+  /// Takes no new work from anybody, peers included.
+  void drain();
+  /// Announces that this node goes, lets others take what only it holds, for `limit` at most, and
+  /// then is drained. Asked again it only sets the limit anew.
+  void begin_drain(Instant now, Duration limit);
+
+  /// After begin_drain: all is done, or the time is up. It is then to leave.
+  [[nodiscard]] bool is_drained() const { return drain_ && drain_->is_over; }
 
   [[nodiscard]] bool is_draining() const { return is_draining_; }
+
+  /// What the disk can still take; unknown before, and then this node repairs nothing.
+  void set_disk_free(std::uint64_t bytes);
+
+  [[nodiscard]] const repair::Repair& repair() const;
 
   /// True once the gates the store remembers are loaded.
   [[nodiscard]] bool is_ready() const { return holder_.is_ready(); }
@@ -337,7 +372,7 @@ class Node {
   [[nodiscard]] std::optional<Instant> next_mesh_deadline() const;
   /// Pages come in (model, layer) order; `models` are those with an expert or a gate here.
   [[nodiscard]] wire::ProviderRecord own_facts(std::vector<wire::Bytes>& pages,
-                                               std::set<ModelId>& models) const;
+                                               std::set<ModelId>& models);
 
   // serving.cpp: requests of peers
   void serve_exec(Instant now, work::PeerRequest request, Outbox& out);
@@ -382,8 +417,50 @@ class Node {
   void release_fetched(const BlobHash& hash, Outbox& out);
   void take_serving(fetch::ServingAction& action, Outbox& out);
 
+  // repairs.cpp: copies that the mesh lacks, fetched as if this node called itself
+  static constexpr std::uint64_t kOwnRequestBit = 1ULL << 62U;
+
+  [[nodiscard]] static bool is_own(RequestId request) {
+    return (static_cast<std::uint64_t>(request) & kOwnRequestBit) != 0;
+  }
+
+  void start_repairs(Instant now);
+  void tick_repairs(Instant now, Outbox& out);
+  void stop_repairs(Instant now, Outbox& out);
+  void take_repair(Instant now, repair::Action& action, Outbox& out);
+  void hear_of_peers(Instant now);
+  void on_own_answers(Instant now, Outbox& out);
+  [[nodiscard]] RequestId begin_own_request();
+  [[nodiscard]] bool is_still_wanted(RequestId request) const;
+  [[nodiscard]] repair::Room repair_room(Instant now);
+  [[nodiscard]] std::uint64_t held_bytes();
+  /// Bytes to take, as told to others; nothing where this node takes none.
+  [[nodiscard]] std::optional<std::uint64_t> announced_room(std::uint64_t held_bytes);
+  void announce_room(const wire::ProviderRecord& facts);
+  [[nodiscard]] std::optional<Instant> next_repair_deadline() const;
+  void begin_drop(Instant now, const repair::DropExpert& drop, Outbox& out);
+  bool on_drop_store(RequestId request, const work::StoreResult& result, Outbox& out);
+  void advance_drop(RequestId request, Outbox& out);
+  bool on_drop_reply(PeerCallId call, const work::CallResult& result, Outbox& out);
+
+  // drain.cpp
+  struct Drain {
+    Instant since;
+    Instant until;
+    Instant look_at;                     ///< when it is judged next
+    std::optional<Instant> alone_since;  ///< nothing is held here alone that could go elsewhere
+    std::uint64_t only_here = 0;
+    std::uint64_t movable = 0;  ///< of those
+    bool is_over = false;
+  };
+
+  void tick_drain(Instant now, Outbox& out);
+  void count_only_here();
+  [[nodiscard]] std::optional<rpc::DrainProgress> drain_progress(Instant now) const;
+
   // node.cpp
   struct Dispatcher;
+  void drop_request(Instant now, RequestId request, Outbox& out);
   [[nodiscard]] bool admits(RequestId request, const rpc::Call& call, Outbox& out);
   void queue_forward(RequestId request, forward::Outbox actions);
   void on_core_store(Instant now, Core core, JobId id, const work::StoreResult& result);
@@ -421,6 +498,8 @@ class Node {
   forward::Mesh mesh_;
   prepare::Jobs prepare_;
   std::unique_ptr<Presence> presence_;  ///< null: not joined
+  std::unique_ptr<Repairs> repairs_;
+  std::optional<Drain> drain_;
   std::vector<std::string> quic_addresses_;
   /// When what this node says of itself is put together again; absent: nothing changed.
   std::optional<Instant> facts_due_;
@@ -448,6 +527,7 @@ class Node {
   std::size_t forward_us_next_ = 0;
   Instant started_;
   bool is_draining_ = false;
+  bool is_leaving_ = false;  ///< refuses peers too
 };
 
 }  // namespace tenzro::node

@@ -293,6 +293,15 @@ struct ListProvidersAnswer {
   std::vector<ProviderRow> providers;
 };
 
+/// How far a drain has come.
+struct DrainProgress {
+  std::uint64_t requests = 0;   ///< in progress, of callers and of peers
+  std::uint64_t only_here = 0;  ///< experts that no other node holds
+  std::uint64_t movable = 0;    ///< of those: which others can fetch
+  std::uint64_t elapsed_s = 0;
+  std::uint64_t left_s = 0;  ///< until it ends anyhow
+};
+
 struct NodeStatusAnswer {
   std::string version;
   std::string name;
@@ -312,6 +321,7 @@ struct NodeStatusAnswer {
   std::string profile;
   std::uint32_t threads = 0;
   bool draining = false;
+  std::optional<DrainProgress> drain;  ///< after tenzro_nodeDrain
   std::uint64_t forwards = 0;
   std::uint64_t forward_p50_us = 0;
   std::uint64_t forward_p99_us = 0;

@@ -175,7 +175,10 @@ struct ListProvidersCall {};
 
 struct NodeStatusCall {};
 
-struct NodeDrainCall {};
+struct NodeDrainCall {
+  /// How long others may take over what only this node holds; absent: the node's own limit.
+  std::optional<std::uint32_t> limit_s;
+};
 
 /// rpc.discover. Exchange answers it itself: take_call never gives one.
 struct DiscoverCall {};

@@ -4,11 +4,13 @@
 ///
 /// Rules
 ///  - A provider is known once its facts were set; a declaration of an unknown provider is ignored.
-///  - Declaring again replaces; a removed provider takes its declarations with it.
+///  - Declaring again replaces; a removed provider takes its declarations with it, and whoever
+///  removes it is told which they were.
 ///  - Answers come in one order, equal on every node: warm before cold, GPU before CPU, higher
 ///  rate, lower address.
 /// Bounds: `providers_max`, `holdings_max`; beyond them new ones are refused. Cost: O(log n) a
-/// change, O(replicas) a lookup. Thread: the owner's only. Pure.
+/// change, O(replicas) a lookup, a removal what that provider holds. Thread: the owner's only.
+/// Pure.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -63,6 +65,12 @@ struct Provider {
   bool is_draining = false;
   std::uint64_t price_per_input_token = 0;
   std::uint64_t minimum_price = 0;
+  /// Bytes of experts it would take to repair the replication; absent: it takes none.
+  std::optional<std::uint64_t> repair_free_bytes;
+  /// Models whose experts it would take although it holds none of them; "*" is every model.
+  std::set<ModelId> repair_models;
+  /// What the largest expert it holds of a model takes.
+  std::map<ModelId, std::uint64_t> expert_bytes;
 };
 
 /// How an expert's projections are stored.
@@ -97,7 +105,12 @@ class View {
 
   void set_provider(const Provider& provider);
   void set_rate(const ProviderAddress& address, std::uint32_t committed_tps);
-  void remove_provider(const ProviderAddress& address);
+
+  using Slot = std::pair<LayerIndex, ExpertIndex>;
+  /// Experts by model.
+  using Held = std::map<ModelId, std::set<Slot>>;
+  /// What it had declared.
+  Held remove_provider(const ProviderAddress& address);
   void declare(const ProviderAddress& address, const ExpertKey& key, Holding holding);
   void withdraw(const ProviderAddress& address, const ExpertKey& key);
 
@@ -109,10 +122,17 @@ class View {
   [[nodiscard]] std::vector<const Provider*> holders_of(const BlobHash& hash,
                                                         std::size_t scan_max) const;
 
-  using Slot = std::pair<LayerIndex, ExpertIndex>;
   /// Every declared expert of a model with its candidates, in (layer, expert) order.
   [[nodiscard]] std::vector<std::pair<Slot, std::vector<Candidate>>> model(
       const ModelId& model) const;
+  /// The next declared experts of a model after that one (from the first where there is none), at
+  /// most `count`, with their candidates in no order that means anything.
+  [[nodiscard]] std::vector<std::pair<Slot, std::vector<Candidate>>> slots_after(
+      const ModelId& model, std::optional<Slot> after, std::size_t count) const;
+  /// Every model with a declared expert, in order.
+  [[nodiscard]] std::vector<ModelId> models() const;
+  /// What that provider holds; null where it is nothing.
+  [[nodiscard]] const Held* held(const ProviderAddress& address) const;
   [[nodiscard]] std::uint32_t count_role(Role role) const;
   /// What each provider holds, in key order.
   [[nodiscard]] std::map<ProviderAddress, std::vector<std::pair<ExpertKey, const Holding*>>>
@@ -125,11 +145,14 @@ class View {
  private:
   using Holders = std::map<ProviderAddress, Holding>;
 
+  [[nodiscard]] std::vector<Candidate> list(const Holders& holders) const;
   [[nodiscard]] std::vector<Candidate> rank(const Holders& holders) const;
+  void erase(const ProviderAddress& address, const ModelId& model, const Slot& slot);
 
   Options options_;
   std::map<ProviderAddress, Provider> providers_;
   std::map<ModelId, std::map<Slot, Holders>> models_;
+  std::map<ProviderAddress, Held> held_;  ///< the same by provider; none that is empty
   std::size_t holdings_ = 0;
 };
 

@@ -11,6 +11,7 @@
 ///    expert, zeros for a load that has no blob to fetch. The table of pages is the pages'
 ///    SHA-256 hashes one after another, and the record names the table's SHA-256. So whoever has
 ///    the record checks every page, and a change costs one page and the table.
+///  - What an older node does not know of it skips: fields are only ever added.
 ///  - The decoder refuses what it cannot hold or does not understand: sizes before anything else,
 ///    layers and experts out of order or range, counts that do not agree.
 /// Pure. Thread: any.
@@ -18,6 +19,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,6 +36,7 @@ inline constexpr std::size_t kRecordHoldingsMax = 131'072;
 inline constexpr std::size_t kRecordModelsMax = 256;
 inline constexpr std::size_t kRecordAddressesMax = 16;
 inline constexpr std::size_t kRecordTextBytesMax = 256;
+inline constexpr std::size_t kRecordRepairModelsMax = 64;
 inline constexpr std::uint32_t kExpertIndexMax = 65'535;
 inline constexpr std::string_view kRecordTag = "tenzro/record/1";
 
@@ -85,6 +88,12 @@ struct ProviderRecord {
   std::uint32_t profiles = 0;
   std::map<ModelId, HeldModel> models;
   std::optional<Hash32> manifest_root;
+  /// Bytes of experts it would take to repair the replication; absent: it takes none.
+  std::optional<std::uint64_t> repair_free_bytes;
+  /// Models whose experts it would take although it holds none of them; "*" is every model.
+  std::set<ModelId> repair_models;
+  /// What the largest expert it holds of a model takes; of models in `models` only.
+  std::map<ModelId, std::uint64_t> expert_bytes;
   friend bool operator==(const ProviderRecord&, const ProviderRecord&) = default;
 
   [[nodiscard]] std::size_t holdings() const;

@@ -85,6 +85,35 @@ TEST(Prepare, AFailedJobIsARefusalAndAnInterruptedWaitSaysHowToGoOn) {
   EXPECT_NE(ran.outcome.error().message.find("--job-id j"), std::string::npos);
 }
 
+TEST(Drain, FollowedToItsEndShowsWhatIsLeft) {
+  const auto status = [](int only_here) {
+    return Json{{"drain",
+                 {{"requests", 1},
+                  {"only_here", only_here},
+                  {"movable", only_here},
+                  {"elapsed_s", 0},
+                  {"left_s", 9}}}};
+  };
+  ScriptedNode node;
+  node.answers = {Json{{"draining", true}}, status(2), status(2), status(0)};
+  const Ran ran = run_with(node, {"drain", "--follow", "--limit-s", "9"});
+  ASSERT_TRUE(ran.outcome) << ran.outcome.error().message;
+  EXPECT_EQ(node.requests[0].method, "tenzro_nodeDrain");
+  EXPECT_EQ(node.requests[0].params["limit_s"], 9);
+  EXPECT_NE(ran.err.find("\r1 requests in progress, 2 experts held by no other node (2 can be "
+                         "fetched), 9 s left\r1 requests"),
+            std::string::npos);
+  EXPECT_EQ(ran.out, "the node has stopped\n");
+}
+
+TEST(Drain, RefusedOneIsAFailure) {
+  ScriptedNode node;
+  node.answers = {failure(ExitCode::refused, "no such scope")};
+  const Ran ran = run_with(node, {"drain", "--follow"});
+  ASSERT_FALSE(ran.outcome);
+  EXPECT_EQ(ran.outcome.error().code, ExitCode::refused);
+}
+
 Json healthy() {
   return {{"version", TENZRO_VERSION},
           {"peers", 2},

@@ -58,6 +58,7 @@ const std::vector<Case>& cases() {
       {{"status"}, "tenzro_nodeStatus", "{}"},
       {{"providers"}, "tenzro_listProviders", "{}"},
       {{"drain"}, "tenzro_nodeDrain", "{}"},
+      {{"drain", "--limit-s", "5"}, "tenzro_nodeDrain", R"({"limit_s":5})"},
   };
   return kCases;
 }

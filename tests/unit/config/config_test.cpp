@@ -82,7 +82,11 @@ TEST(Config, ShippedFileListsEveryKeyWithItsDefault) {
                           "max_replication",
                           "hot_threshold_tps",
                           "interval_s",
+                          "grace_s",
                           "max_admissions",
+                          "rate",
+                          "held_max",
+                          "models",
                           "sample_one_in",
                           "keep_days",
                           "enabled"}) {
@@ -142,6 +146,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "t.toml:2: rpc.tls_cert: tls_cert and tls_key go together"},
         Refusal{"[node]\nroles = [\"Boss\"]\n", "t.toml:2: node.roles: unknown role 'Boss'"},
         Refusal{"[node]\nroles = [1]\n", "t.toml:2: node.roles: must be a list of strings"},
+        Refusal{"[repair]\nmodels = [\"\"]\n", "t.toml:2: repair.models: '' is no model id"},
         Refusal{"[node]\nname = \"a\\nb\"\n",
                 "t.toml:2: node.name: must not contain control characters"}));
 

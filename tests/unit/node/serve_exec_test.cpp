@@ -214,6 +214,15 @@ TEST(ServeExec, DrainingNodeIsBusy) {
   EXPECT_EQ(peers.ask_exec().error().code, ErrorCode::busy);
 }
 
+TEST(ServeExec, NodeThatDrainsStillServesPeersUntilItLeaves) {
+  PeerWorld peers;
+  peers.world.node().begin_drain(Instant{}, std::chrono::seconds(600));
+  EXPECT_TRUE(peers.world.node().is_draining());
+  EXPECT_TRUE(peers.ask_exec());
+  peers.world.node().drain();
+  EXPECT_EQ(peers.ask_exec().error().code, ErrorCode::busy);
+}
+
 TEST(ServeExec, BudgetOfTheRequestIsTheDeadline) {
   PeerWorld peers;
   const PeerRequestId id = peers.world.begin_peer(Protocol::exec, peers.router,

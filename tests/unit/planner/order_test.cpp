@@ -143,6 +143,16 @@ TEST(PlanOrder, LeavingHoldersExcludedOnesAndOtherProfilesAreOut) {
   EXPECT_EQ(fixture.order(), (Order{4}));
 }
 
+TEST(PlanOrder, LeavingHolderServesWhereNobodyDependableStays) {
+  Fixture fixture;
+  fixture.hold(1, {.is_draining = true});
+  EXPECT_EQ(fixture.order(), (Order{1}));
+  fixture.hold(2, {.health = shards::Health::suspect});
+  EXPECT_EQ(fixture.order(), (Order{1, 2}));
+  fixture.hold(3);
+  EXPECT_EQ(fixture.order(), (Order{3, 2}));
+}
+
 TEST(PlanOrder, GpuGoesFirstOnlyForAHotExpert) {
   Fixture fixture;
   fixture.hold(1, {.has_gpu = true});

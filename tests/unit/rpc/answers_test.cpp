@@ -393,6 +393,11 @@ TEST(Answers, NodeAnswersHaveTheirKeys) {
     "quic_address":"0.0.0.0:9001","uptime_s":1,"peers":2,"memory_bytes":3,"memory_budget_bytes":4,
     "experts":5,"gates":6,"queue_depth":7,"queue_max":8,"compute_backend":"cpu","profile":"exact",
     "threads":9,"draining":false,"forwards":10,"forward_p50_us":11,"forward_p99_us":12})"));
+  NodeStatusAnswer leaving = node_status();
+  leaving.drain =
+      DrainProgress{.requests = 1, .only_here = 2, .movable = 3, .elapsed_s = 4, .left_s = 5};
+  EXPECT_EQ(result_of(leaving)["drain"],
+            json::parse(R"({"requests":1,"only_here":2,"movable":3,"elapsed_s":4,"left_s":5})"));
   EXPECT_EQ(result_of(NodeDrainAnswer{.draining = true}), (json{{"draining", true}}));
   EXPECT_EQ(result_of(ModelMetadataAnswer{.json = R"({"a":1})"}), (json{{"a", 1}}));
 }

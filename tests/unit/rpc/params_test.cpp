@@ -109,6 +109,13 @@ TEST(MethodsWithoutParameters, TakeAnyObject) {
   }
 }
 
+TEST(NodeDrain, ReadsItsLimit) {
+  EXPECT_EQ(call_of<NodeDrainCall>("tenzro_nodeDrain", "{}").limit_s, std::nullopt);
+  EXPECT_EQ(call_of<NodeDrainCall>("tenzro_nodeDrain", R"({"limit_s":0})").limit_s, 0U);
+  const auto reply = reply_to(request("tenzro_nodeDrain", R"({"limit_s":-1})"));
+  EXPECT_EQ(reply["error"]["code"], -32602) << reply;
+}
+
 // ---- shards and plans
 
 TEST(PlanDispatch, ReadsRoutingsInOrderWithRepetitions) {

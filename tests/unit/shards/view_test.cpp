@@ -1,6 +1,12 @@
 #include "tenzro/shards/view.hpp"
 
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include <gtest/gtest.h>
+
+#include "tenzro/base/prng.hpp"
 
 namespace tenzro::shards {
 namespace {
@@ -45,6 +51,80 @@ TEST(View, UnknownProvidersDeclareNothingAndRemovedOnesTakeTheirHoldings) {
   EXPECT_TRUE(view.model("m").empty());
   EXPECT_TRUE(view.model("other").empty());
   EXPECT_TRUE(view.providers().empty());
+}
+
+TEST(View, KnowsWhatEachProviderHoldsThroughAnyChanges) {
+  Prng prng(7);
+  View view(Options{.holdings_max = 300});
+  std::map<std::uint8_t, std::set<ExpertKey>> naive;
+  std::size_t total = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    const auto who = static_cast<std::uint8_t>(1 + prng.below(12));
+    const ExpertKey key{prng.below(2) == 0 ? "m" : "n", static_cast<LayerIndex>(prng.below(4)),
+                        static_cast<ExpertIndex>(prng.below(20))};
+    switch (prng.below(40)) {
+      case 0: {
+        View::Held naive_held;
+        for (const ExpertKey& held : naive[who])
+          naive_held[held.model].insert({held.layer, held.expert});
+        EXPECT_EQ(view.remove_provider(address(who)), naive_held);
+        total -= naive[who].size();
+        naive.erase(who);
+        break;
+      }
+      case 1:
+      case 2:
+        view.set_provider({.address = address(who)});
+        break;
+      case 3:
+      case 4:
+      case 5:
+      case 6:
+        view.withdraw(address(who), key);
+        total -= naive[who].erase(key);
+        break;
+      default:
+        view.declare(address(who), key, {});
+        if (!view.providers().contains(address(who)) || naive[who].contains(key)) break;
+        if (total < 300 && naive[who].insert(key).second) ++total;
+    }
+  }
+  std::size_t listed = 0;
+  for (std::uint8_t who = 1; who <= 12; ++who) {
+    std::set<ExpertKey> held;
+    if (const View::Held* all = view.held(address(who))) {
+      for (const auto& [model, slots] : *all) {
+        for (const auto& [layer, expert] : slots) held.insert({model, layer, expert});
+      }
+    }
+    EXPECT_EQ(held, naive[who]);
+    for (const ExpertKey& key : held) EXPECT_NE(view.holding(address(who), key), nullptr);
+    listed += held.size();
+  }
+  EXPECT_EQ(listed, total);
+}
+
+TEST(View, GivesTheExpertsOfAModelInSlices) {
+  View view(Options{});
+  view.set_provider({.address = address(1)});
+  for (ExpertIndex e = 0; e < 10; ++e) view.declare(address(1), {"m", e / 4, e}, {});
+  view.declare(address(1), {"n", 0, 0}, {});
+  EXPECT_EQ(view.models(), (std::vector<ModelId>{"m", "n"}));
+  std::vector<View::Slot> slots;
+  std::optional<View::Slot> after;
+  while (true) {
+    const auto slice = view.slots_after("m", after, 3);
+    if (slice.empty()) break;
+    EXPECT_LE(slice.size(), 3U);
+    for (const auto& [slot, holders] : slice) {
+      EXPECT_EQ(holders.size(), 1U);
+      slots.push_back(slot);
+    }
+    after = slots.back();
+  }
+  EXPECT_EQ(slots.size(), 10U);
+  EXPECT_TRUE(std::is_sorted(slots.begin(), slots.end()));
+  EXPECT_TRUE(view.slots_after("none", std::nullopt, 3).empty());
 }
 
 TEST(View, DeclaringAgainReplacesAndWithdrawingTwiceIsHarmless) {

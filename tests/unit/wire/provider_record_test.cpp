@@ -60,8 +60,58 @@ TEST(ProviderRecord, IsReadBackAsWritten) {
     second[0][0] = {true, {255, 8, 8}};
     second[0][65'535] = {false, {0, 0, 0}};
     second[4'000'000'000][17] = {true, {12, 12, 14}};
+    if (seed % 2 == 0) record.repair_free_bytes = seed * 1'000'000'000'000;
+    if (seed % 3 == 0) record.repair_models = {"*", "other", "third"};
+    record.expert_bytes["other"] = 1 + seed;
     EXPECT_EQ(round_trip(record), record) << seed;
   }
+}
+
+TEST(ProviderRecord, TellsOfRepairInBytesThatAnOlderNodeSkips) {
+  ProviderRecord record = plain_record();
+  const auto before = encode_record(record);
+  record.repair_free_bytes = 1000;
+  record.repair_models = {"m"};
+  const auto after = encode_record(record);
+  ASSERT_TRUE(before && after);
+  std::vector<std::uint8_t> golden = *before;
+  for (const int byte : {0x90, 0x01, 0xE8, 0x07, 0x9A, 0x01, 0x01, 'm'})
+    golden.push_back(static_cast<std::uint8_t>(byte));
+  EXPECT_EQ(*after, golden);
+  // A field of a later version.
+  for (const int byte : {0xF2, 0x01, 0x02, 'h', 'i'})
+    golden.push_back(static_cast<std::uint8_t>(byte));
+  const auto decoded = decode_record(golden);
+  ASSERT_TRUE(decoded) << decoded.error().message();
+  EXPECT_EQ(*decoded, record);
+}
+
+TEST(ProviderRecord, WithModelsOfRepairThatRepeatOrAreTooManyIsRefused) {
+  const auto plain = encode_record(plain_record());
+  ASSERT_TRUE(plain);
+  const auto with = [&](const std::vector<std::string>& models) {
+    std::vector<std::uint8_t> bytes = *plain;
+    for (const std::string& model : models) {
+      bytes.insert(bytes.end(), {0x9A, 0x01, static_cast<std::uint8_t>(model.size())});
+      bytes.insert(bytes.end(), model.begin(), model.end());
+    }
+    return decode_record(bytes).has_value();
+  };
+  EXPECT_TRUE(with({"a", "b"}));
+  EXPECT_FALSE(with({"a", "a"}));
+  EXPECT_FALSE(with({"b", "a"}));
+  EXPECT_FALSE(with({""}));
+  EXPECT_FALSE(with({"\n"}));
+  std::vector<std::string> many;
+  ProviderRecord record = plain_record();
+  for (std::size_t i = 0; i <= kRecordRepairModelsMax; ++i) {
+    many.push_back(std::string(1, static_cast<char>('0' + i)));
+    record.repair_models.insert(many.back());
+  }
+  EXPECT_FALSE(with(many));
+  EXPECT_FALSE(encode_record(record).has_value());
+  many.pop_back();
+  EXPECT_TRUE(with(many));
 }
 
 TEST(ProviderRecord, OfAHolderOf3840ExpertsFitsFourKibibytes) {

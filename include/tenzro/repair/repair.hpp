@@ -1,0 +1,241 @@
+#pragma once
+/// \file
+/// Repair: which missing copies of experts this node fetches, and which surplus ones it drops.
+///
+/// Nobody commands anybody: every node looks at its own view in passes, names for each missing copy
+/// the candidate that the rendezvous hash gives (placement.hpp), and acts on the rows that name
+/// itself. Rules
+///  - A pass comes every `interval`, the first one `grace` after the start. It looks at the models
+///  this node holds experts of or opted in to, a slice of experts a tick, then starts fetching.
+///  While this node doubts its own view nothing is judged.
+///  - What is missing: copies.hpp. Providers that went count for `grace` more: absent.hpp.
+///  - Candidates: providers with an expert of the model, or opted in to it, that tell of free room
+///  for one, are not leaving, and do not hold this expert.
+///  - One of them that was named for a row in two passes and in all that time admitted nothing at
+///  all is passed over for `kPassedOverFor` passes, and the next in rank is named; that holds for
+///  this node too. One with a backlog admits something and keeps its rows, so that no two nodes
+///  fetch for one.
+///  - Order: fewest staying holders first, then the highest rate, then by key; so what would be
+///  lost with one more node comes first, and hot experts after all that are below the floor.
+///  - At most `max_admissions` experts a pass; or, where `bytes_per_s` is set, as many as its bytes
+///  allow, a few at once. Nothing is started while the node is busy, or without room: room comes
+///  from this node's own budgets and is reserved before a fetch begins. What peers say can name
+///  what to fetch and from whom, and nothing else.
+///  - A fetch that is no longer wanted is cancelled, and `wants` is asked again before an expert is
+///  admitted. Why: where views differ two may fetch for one row; the second then stops.
+///  - While some expert is held by leaving nodes alone passes come eight times as often.
+///  - Above `max_replication` copies whose holders are alive, those on disk are dropped before
+///  those in memory, and of these the last in rank; each node drops only its own, and only if the
+///  surplus stood for two passes. The caller proves, before it lets go of its copy, that the others
+///  have theirs.
+/// Bounds: `kRowsMax` rows wait, `kTrackedMax` are remembered between passes (of others no
+/// candidate is passed over). Cost: a slice some hundred microseconds. Thread: the owner's only.
+/// Pure.
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tenzro/base/ids.hpp"
+#include "tenzro/base/result.hpp"
+#include "tenzro/base/time.hpp"
+#include "tenzro/repair/absent.hpp"
+#include "tenzro/repair/copies.hpp"
+#include "tenzro/repair/placement.hpp"
+#include "tenzro/shards/view.hpp"
+
+namespace tenzro::repair {
+
+struct Options {
+  ProviderAddress self{};
+  Duration interval = std::chrono::seconds(120);
+  Duration grace = std::chrono::seconds(600);
+  /// 0: this node fetches nothing, unless `bytes_per_s` is set.
+  std::uint32_t max_admissions = 2;
+  /// 0: counted in experts.
+  std::uint64_t bytes_per_s = 0;
+  std::size_t fetches_max = 4;  ///< at once, under a byte rate
+  Policy policy;
+  /// "*": every model.
+  std::set<ModelId> models;
+  std::size_t slots_per_slice = 256;
+};
+
+/// What the node can take now.
+struct Room {
+  std::uint64_t free_bytes = 0;
+  bool is_busy = false;
+  /// This node may be the one that is cut off.
+  bool doubts_view = false;
+};
+
+/// Fetch, verify and admit; answer with on_fetched.
+struct FetchExpert {
+  ExpertKey key;
+  BlobHash blob{};
+  std::uint64_t bytes_max = 0;  ///< a larger blob is refused
+};
+
+struct CancelFetch {
+  ExpertKey key;
+};
+
+/// Prove that `others` have the blob, then drop this node's copy.
+struct DropExpert {
+  ExpertKey key;
+  BlobHash blob{};
+  std::vector<ProviderAddress> others;
+};
+
+using Action = std::variant<FetchExpert, CancelFetch, DropExpert>;
+using Outbox = std::vector<Action>;
+
+struct Totals {
+  std::uint64_t passes = 0;
+  std::uint64_t fetches = 0;
+  std::uint64_t fetches_failed = 0;
+  std::uint64_t fetches_cancelled = 0;
+  std::uint64_t admitted = 0;
+  std::uint64_t admitted_bytes = 0;
+  std::uint64_t passed_over = 0;  ///< candidates, for a row
+  std::uint64_t drops = 0;
+};
+
+/// Of the last whole pass.
+struct Findings {
+  std::uint64_t under_replicated = 0;
+  std::uint64_t one_holder = 0;  ///< of those: at most one that stays
+  std::uint64_t named_here = 0;
+  std::uint64_t surplus = 0;
+};
+
+class Repair {
+ public:
+  static constexpr std::size_t kRowsMax = 65'536;
+  static constexpr std::size_t kTrackedMax = 65'536;
+  static constexpr std::uint64_t kPatience = 2;  ///< passes
+  static constexpr std::uint64_t kPassedOverFor = 8;
+
+  explicit Repair(const Options& options) : options_(options), absent_(options.grace) {}
+
+  void start(Instant now);
+  /// A provider left the view with what it had declared.
+  void on_gone(Instant now, const ProviderAddress& address, shards::View::Held held);
+  /// Some provider began to leave.
+  void on_leaving(Instant now);
+  /// A FetchExpert is over: what the expert takes, or why it is not here. Ignores what was
+  /// cancelled.
+  void on_fetched(Instant now, const ExpertKey& key, const Result<std::uint64_t>& bytes);
+  void on_tick(Instant now, const shards::View& view, const Room& room, Outbox& out);
+  /// Cancels all, and begins nothing more: this node is leaving.
+  void stop(Outbox& out);
+  [[nodiscard]] std::optional<Instant> next_deadline() const;
+
+  /// Whether one more copy of it here is wanted, as the view stands.
+  [[nodiscard]] bool wants(const shards::View& view, const ExpertKey& key) const;
+  /// Whether this node holds experts of the model or opted in to it.
+  [[nodiscard]] bool cares_for(const shards::View& view, const ModelId& model) const;
+
+  [[nodiscard]] std::size_t in_flight() const { return fetching_.size(); }
+
+  [[nodiscard]] std::size_t absent() const { return absent_.size(); }
+
+  [[nodiscard]] const Totals& totals() const { return totals_; }
+
+  [[nodiscard]] const Findings& findings() const { return findings_; }
+
+ private:
+  struct Row {
+    ExpertKey key;
+    std::size_t staying = 0;
+    std::uint32_t rate = 0;
+  };
+
+  /// What is remembered of a missing expert from pass to pass.
+  struct Track {
+    std::map<ProviderAddress, std::uint64_t> named;        ///< since which pass
+    std::map<ProviderAddress, std::uint64_t> passed_over;  ///< until which pass
+    std::uint64_t seen = 0;
+  };
+
+  struct Growth {
+    std::size_t holdings = 0;
+    std::uint64_t pass = 0;  ///< when it last had more than before
+    std::uint64_t seen = 0;
+  };
+
+  /// A model while the pass goes through it.
+  struct Scan {
+    ModelId model;
+    std::optional<shards::View::Slot> after;
+    std::vector<Contender> candidates;
+    bool is_candidate = false;  ///< this node
+  };
+
+  struct Fetch {
+    std::uint64_t expected_bytes = 0;
+    std::uint64_t reserved_bytes = 0;
+  };
+
+  // pass.cpp
+  void begin_pass(Instant now, const shards::View& view);
+  void begin_model(const shards::View& view);
+  void slice(Instant now, const shards::View& view, Outbox& out);
+  void examine(shards::View::Slot slot, const std::vector<shards::Candidate>& holders,
+               const std::vector<Absent::Holder>& absent, Outbox& out);
+  void examine_missing(shards::View::Slot slot, const std::vector<shards::Candidate>& holders,
+                       std::size_t missing, const Copies& copies);
+  void examine_surplus(const ExpertKey& key, const std::vector<shards::Candidate>& holders,
+                       Outbox& out);
+  [[nodiscard]] bool names_self(const std::vector<ProviderAddress>& ranked, std::size_t missing,
+                                Track* track);
+  void end_pass(Instant now, const shards::View& view, Outbox& out);
+  void note_growth(const shards::View& view);
+
+  // repair.cpp
+  [[nodiscard]] bool may_start(Instant now) const;
+  void start_fetches(Instant now, const shards::View& view, const Room& room, Outbox& out);
+  void start_fetch(Instant now, const shards::View& view, const ExpertKey& key, const Room& room,
+                   Outbox& out);
+  [[nodiscard]] Need need(const shards::View& view, const std::vector<shards::Candidate>& holders,
+                          const ExpertKey& key) const;
+  [[nodiscard]] Duration time_of(std::uint64_t bytes) const;
+
+  Options options_;
+  Absent absent_;
+  Instant first_pass_;
+  std::optional<Instant> next_pass_;  ///< absent: not started, or stopped
+  std::optional<Instant> work_due_;   ///< a slice, or a fetch that may start now
+  std::uint64_t pass_ = 0;
+  std::deque<ModelId> models_;  ///< that the pass has not finished; the first is in `scan_`
+  std::optional<Scan> scan_;
+  bool is_urgent_ = false;
+  Findings found_;  ///< of the pass under way
+  std::vector<Row> rows_;
+  std::deque<Row> queue_;
+  std::uint32_t admitted_ = 0;  ///< since the last pass
+  std::uint32_t started_ = 0;
+  Instant rate_open_;                    ///< when the byte rate lets the next fetch begin
+  std::map<ExpertKey, Fetch> fetching_;  // ordered: iteration reaches the outbox
+  std::uint64_t reserved_bytes_ = 0;
+  std::map<ModelId, std::map<shards::View::Slot, Track>> tracks_;
+  std::size_t tracked_ = 0;
+  std::map<ProviderAddress, Growth> growth_;
+  std::map<ExpertKey, std::uint64_t> surplus_;  ///< in which pass this node's copy was too many
+  std::uint32_t drops_ = 0;                     ///< in this pass
+  Totals totals_;
+  Findings findings_;
+};
+
+/// The least that a holder in the view says an expert of that model takes; 0 where nobody says. Why
+/// the least: whoever exaggerates would make every candidate look full.
+[[nodiscard]] std::uint64_t expert_bytes(const shards::View& view, const ModelId& model);
+/// Whether that provider could be named for a copy of that model's experts.
+[[nodiscard]] bool is_candidate(const shards::View& view, const shards::Provider& provider,
+                                const ModelId& model, std::uint64_t expert_bytes);
+
+}  // namespace tenzro::repair

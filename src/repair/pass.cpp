@@ -1,0 +1,220 @@
+// Repair: one pass over the view, slice by slice.
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "tenzro/repair/repair.hpp"
+
+namespace tenzro::repair {
+namespace {
+
+constexpr Duration kUrgentMin = std::chrono::seconds(1);
+constexpr int kUrgentShare = 8;
+
+bool holds(const std::vector<shards::Candidate>& holders, const ProviderAddress& address) {
+  return std::any_of(holders.begin(), holders.end(), [&](const shards::Candidate& holder) {
+    return holder.provider->address == address;
+  });
+}
+
+/// Holders that are alive and stay, the one to let go of its copy first.
+std::vector<ProviderAddress> order_of_dropping(const ExpertKey& key,
+                                               const std::vector<shards::Candidate>& holders) {
+  std::vector<Contender> contenders;
+  std::map<ProviderAddress, bool> is_warm;
+  for (const shards::Candidate& holder : holders) {
+    const shards::Provider& provider = *holder.provider;
+    if (provider.is_draining || provider.health != shards::Health::alive) continue;
+    contenders.push_back(make_contender(provider.address));
+    is_warm.emplace(provider.address, holder.holding->is_warm);
+  }
+  std::vector<ProviderAddress> order = rank(key, contenders);
+  std::reverse(order.begin(), order.end());
+  std::stable_partition(order.begin(), order.end(),
+                        [&](const ProviderAddress& address) { return !is_warm.at(address); });
+  return order;
+}
+
+}  // namespace
+
+void Repair::begin_pass(Instant now, const shards::View& view) {
+  ++pass_;
+  ++totals_.passes;
+  next_pass_ = now + options_.interval;
+  is_urgent_ = false;
+  found_ = {};
+  rows_.clear();
+  drops_ = 0;
+  note_growth(view);
+  for (ModelId& model : view.models()) {
+    if (cares_for(view, model)) models_.push_back(std::move(model));
+  }
+  scan_.emplace();
+  begin_model(view);
+}
+
+void Repair::note_growth(const shards::View& view) {
+  for (const auto& [address, provider] : view.providers()) {
+    std::size_t holdings = 0;
+    if (const shards::View::Held* held = view.held(address)) {
+      for (const auto& [model, slots] : *held) holdings += slots.size();
+    }
+    Growth& growth = growth_[address];
+    if (holdings > growth.holdings) growth.pass = pass_;
+    growth.holdings = holdings;
+    growth.seen = pass_;
+  }
+  std::erase_if(growth_, [&](const auto& entry) { return entry.second.seen != pass_; });
+}
+
+/// The first of `models_`, if there is one.
+void Repair::begin_model(const shards::View& view) {
+  if (models_.empty()) return;
+  *scan_ = Scan{.model = models_.front()};
+  const std::uint64_t bytes = expert_bytes(view, scan_->model);
+  for (const auto& [address, provider] : view.providers()) {
+    if (!is_candidate(view, provider, scan_->model, bytes)) continue;
+    scan_->candidates.push_back(make_contender(address));
+    scan_->is_candidate = scan_->is_candidate || address == options_.self;
+  }
+}
+
+void Repair::slice(Instant now, const shards::View& view, Outbox& out) {
+  std::size_t left = options_.slots_per_slice;
+  while (left > 0 && !models_.empty()) {
+    const auto slots = view.slots_after(scan_->model, scan_->after, left);
+    const auto absent = absent_.holders_of(scan_->model);
+    for (const auto& [slot, holders] : slots) examine(slot, holders, absent, out);
+    if (!slots.empty()) scan_->after = slots.back().first;
+    if (slots.size() < left) {
+      models_.pop_front();
+      begin_model(view);
+    }
+    left -= std::min(left, std::max<std::size_t>(1, slots.size()));
+  }
+  if (models_.empty()) end_pass(now, view, out);
+}
+
+void Repair::examine(shards::View::Slot slot, const std::vector<shards::Candidate>& holders,
+                     const std::vector<Absent::Holder>& absent, Outbox& out) {
+  const Copies copies = count_copies(holders, slot, absent, options_.self);
+  const Need need = need_of(copies, options_.policy);
+  if (need.missing > 0) {
+    if (!need.is_hot) ++found_.under_replicated;
+    if (!need.is_hot && copies.staying <= 1) ++found_.one_holder;
+    if (!copies.is_held_here && scan_->is_candidate)
+      examine_missing(slot, holders, need.missing, copies);
+  } else if (copies.is_held_here && copies.alive > options_.policy.max_replication) {
+    examine_surplus({scan_->model, slot.first, slot.second}, holders, out);
+  }
+}
+
+void Repair::examine_missing(shards::View::Slot slot, const std::vector<shards::Candidate>& holders,
+                             std::size_t missing, const Copies& copies) {
+  if (!choose_blob(holders)) return;
+  if (copies.staying == 0) is_urgent_ = true;
+  std::vector<Contender> contenders;
+  contenders.reserve(scan_->candidates.size());
+  for (const Contender& candidate : scan_->candidates) {
+    if (!holds(holders, candidate.address)) contenders.push_back(candidate);
+  }
+  ExpertKey key{scan_->model, slot.first, slot.second};
+  auto& tracks = tracks_[scan_->model];
+  auto known = tracks.find(slot);
+  if (known == tracks.end() && tracked_ < kTrackedMax) {
+    known = tracks.emplace(slot, Track{}).first;
+    ++tracked_;
+  }
+  Track* const track = known == tracks.end() ? nullptr : &known->second;
+  if (!names_self(rank(key, contenders), missing, track)) return;
+  ++found_.named_here;
+  if (rows_.size() < kRowsMax) rows_.push_back({std::move(key), copies.staying, copies.rate_max});
+}
+
+bool Repair::names_self(const std::vector<ProviderAddress>& ranked, std::size_t missing,
+                        Track* track) {
+  bool is_named = false;
+  std::map<ProviderAddress, std::uint64_t> named;
+  for (const ProviderAddress& address : ranked) {
+    if (named.size() == missing) break;
+    std::uint64_t since = pass_;
+    if (track != nullptr) {
+      const auto over = track->passed_over.find(address);
+      if (over != track->passed_over.end() && over->second > pass_) continue;
+      if (over != track->passed_over.end()) track->passed_over.erase(over);
+      if (const auto before = track->named.find(address); before != track->named.end())
+        since = before->second;
+      const auto growth = growth_.find(address);
+      const std::uint64_t grew = growth == growth_.end() ? 0 : growth->second.pass;
+      if (pass_ - std::max(since, grew) >= kPatience) {
+        track->passed_over.emplace(address, pass_ + kPassedOverFor);
+        ++totals_.passed_over;
+        continue;
+      }
+    }
+    named.emplace(address, since);
+    is_named = is_named || address == options_.self;
+  }
+  if (track != nullptr) {
+    track->named = std::move(named);
+    track->seen = pass_;
+  }
+  return is_named;
+}
+
+void Repair::examine_surplus(const ExpertKey& key, const std::vector<shards::Candidate>& holders,
+                             Outbox& out) {
+  std::vector<ProviderAddress> order = order_of_dropping(key, holders);
+  if (order.size() <= options_.policy.max_replication) return;
+  const auto first_kept =
+      order.end() - static_cast<std::ptrdiff_t>(options_.policy.max_replication);
+  if (std::find(order.begin(), first_kept, options_.self) == first_kept) return;
+  ++found_.surplus;
+  const auto before = surplus_.find(key);
+  const bool stood = before != surplus_.end() && before->second + 1 == pass_;
+  if (before == surplus_.end() && surplus_.size() >= kTrackedMax) return;
+  surplus_[key] = pass_;
+  const std::uint32_t drops_max = std::max<std::uint32_t>(1, options_.max_admissions);
+  const auto own = std::find_if(holders.begin(), holders.end(), [&](const auto& holder) {
+    return holder.provider->address == options_.self;
+  });
+  // Bytes that cannot be fetched again are kept: nobody else could prove to have them.
+  if (!stood || drops_ >= drops_max || own->holding->blob == BlobHash{}) return;
+  ++drops_;
+  ++totals_.drops;
+  out.emplace_back(DropExpert{key, own->holding->blob, {first_kept, order.end()}});
+}
+
+void Repair::end_pass(Instant now, const shards::View& view, Outbox& out) {
+  scan_.reset();
+  std::sort(rows_.begin(), rows_.end(), [](const Row& a, const Row& b) {
+    return std::tie(a.staying, b.rate, a.key) < std::tie(b.staying, a.rate, b.key);
+  });
+  queue_.assign(rows_.begin(), rows_.end());
+  rows_ = {};
+  findings_ = found_;
+  admitted_ = 0;
+  started_ = static_cast<std::uint32_t>(fetching_.size());
+  if (is_urgent_)
+    next_pass_ =
+        std::min(*next_pass_, now + std::max(kUrgentMin, options_.interval / kUrgentShare));
+  tracked_ = 0;
+  for (auto& [model, tracks] : tracks_) {
+    std::erase_if(tracks, [&](const auto& entry) { return entry.second.seen != pass_; });
+    tracked_ += tracks.size();
+  }
+  std::erase_if(tracks_, [](const auto& entry) { return entry.second.empty(); });
+  std::erase_if(surplus_, [&](const auto& entry) { return entry.second != pass_; });
+  for (auto it = fetching_.begin(); it != fetching_.end();) {
+    if (wants(view, it->first)) {
+      ++it;
+      continue;
+    }
+    out.emplace_back(CancelFetch{it->first});
+    ++totals_.fetches_cancelled;
+    reserved_bytes_ -= it->second.reserved_bytes;
+    it = fetching_.erase(it);
+  }
+}
+
+}  // namespace tenzro::repair

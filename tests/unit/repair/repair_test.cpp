@@ -1,0 +1,327 @@
+// One core and a view made by hand: what it fetches, from when on, and what it leaves alone.
+#include "tenzro/repair/repair.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "mesh_view.hpp"
+
+namespace tenzro::repair {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+constexpr std::uint8_t kSelf = 1;
+constexpr Room kRoom{.free_bytes = 1'000'000};
+
+/// Self is the only candidate that holds nothing of experts 0 and 1, unless others are added.
+struct Fixture {
+  explicit Fixture(const std::function<void(Options&)>& tune = nullptr) {
+    options.self = address(kSelf);
+    options.interval = seconds(80);
+    options.grace = seconds(400);
+    if (tune) tune(options);
+    core.emplace(options);
+    mesh.add_all(3);
+    mesh.hold(kSelf, 100);
+    mesh.hold(2, 100);
+  }
+
+  Outbox run(Duration until) { return run_until(*core, mesh.view, Instant{until}, kRoom); }
+
+  static std::vector<ExpertIndex> fetched(const Outbox& actions) {
+    std::vector<ExpertIndex> experts;
+    for (const Action& action : actions) {
+      if (const auto* fetch = std::get_if<FetchExpert>(&action))
+        experts.push_back(fetch->key.expert);
+    }
+    return experts;
+  }
+
+  MeshView mesh;
+  Options options;
+  std::optional<Repair> core;
+};
+
+TEST(Repair, FirstPassWaitsForTheGraceThenOneAnInterval) {
+  Fixture fixture;
+  fixture.mesh.hold(2, 0);
+  EXPECT_FALSE(fixture.core->next_deadline());
+  fixture.core->start(Instant{});
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(399))), IsEmpty());
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(415))), ElementsAre(0U));
+  EXPECT_EQ(fixture.core->totals().passes, 1U);
+  fixture.run(seconds(415 + 240));
+  EXPECT_EQ(fixture.core->totals().passes, 4U);
+}
+
+TEST(Repair, TakesNoMoreThanItsAdmissionsAPass) {
+  Fixture fixture;
+  for (ExpertIndex e = 0; e < 5; ++e) fixture.mesh.hold(2, e);
+  fixture.mesh.change(3, [](auto& other) { other.repair_free_bytes.reset(); });
+  fixture.core->start(Instant{});
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(415))), ElementsAre(0U, 1U));
+  // One that comes makes no room for another in the same pass, one that fails does.
+  fixture.core->on_fetched(Instant{seconds(415)}, {"m", 0, 0}, std::uint64_t{10});
+  fixture.mesh.hold(kSelf, 0);
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(416))), IsEmpty());
+  fixture.core->on_fetched(Instant{seconds(416)}, {"m", 0, 1}, fail(ErrorCode::io, "", "lost"));
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(417))), ElementsAre(2U));
+  EXPECT_EQ(fixture.core->totals().admitted, 1U);
+  EXPECT_EQ(fixture.core->totals().fetches_failed, 1U);
+}
+
+TEST(Repair, ExpertsWithFewestHoldersComeFirst) {
+  Fixture fixture([](Options& options) {
+    options.policy.min_replication = 3;
+    options.max_admissions = 10;
+  });
+  fixture.mesh.hold(2, 0);
+  fixture.mesh.hold(3, 0);
+  fixture.mesh.hold(2, 1);
+  fixture.mesh.hold(3, 2);
+  fixture.mesh.change(3, [](auto& other) { other.committed_tps = 50; });
+  fixture.core->start(Instant{});
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(415))), ElementsAre(2U, 1U, 0U));
+}
+
+TEST(Repair, ProviderThatWentCountsForTheGrace) {
+  Fixture fixture;
+  fixture.mesh.hold(2, 0);
+  fixture.mesh.hold(3, 0);
+  fixture.core->start(Instant{});
+  fixture.run(seconds(500));
+  fixture.core->on_gone(Instant{seconds(500)}, address(3),
+                        fixture.mesh.view.remove_provider(address(3)));
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(899))), IsEmpty());
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(980))), ElementsAre(0U));
+}
+
+TEST(Repair, SuspectHolderStillCounts) {
+  Fixture fixture;
+  fixture.mesh.hold(2, 0);
+  fixture.mesh.hold(3, 0);
+  fixture.mesh.change(3, [](auto& other) { other.health = shards::Health::suspect; });
+  fixture.core->start(Instant{});
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(1000))), IsEmpty());
+}
+
+TEST(Repair, ModelOfWhichNothingIsHeldHereIsNotItsBusinessUnlessItOptedIn) {
+  for (const bool opts_in : {false, true}) {
+    Fixture fixture([&](Options& options) {
+      if (opts_in) options.models = {"other"};
+    });
+    fixture.mesh.view.declare(address(2), {"other", 0, 5}, {.blob_uri = "u", .blob = blob(4)});
+    fixture.mesh.change(kSelf, [&](auto& self) { self.repair_models = fixture.options.models; });
+    fixture.core->start(Instant{});
+    EXPECT_EQ(Fixture::fetched(fixture.run(seconds(415))).size(), opts_in ? 1U : 0U);
+  }
+}
+
+TEST(Repair, NothingIsFetchedWithoutRoomAndNothingLargerThanTheRoomIsAllowed) {
+  Fixture fixture([](Options& options) { options.max_admissions = 10; });
+  for (ExpertIndex e = 0; e < 4; ++e) fixture.mesh.hold(2, e);
+  fixture.mesh.change_all([](auto& provider) { provider.expert_bytes["m"] = 400; });
+  fixture.mesh.change(3, [](auto& other) { other.repair_free_bytes.reset(); });
+  fixture.core->start(Instant{});
+  const Outbox out =
+      run_until(*fixture.core, fixture.mesh.view, Instant{seconds(415)}, {.free_bytes = 1000});
+  // The first may take all there is, so that nothing is left for a second beside it.
+  ASSERT_EQ(out.size(), 1U);
+  EXPECT_EQ(std::get<FetchExpert>(out[0]).bytes_max, 1000U);
+  EXPECT_THAT(
+      run_until(*fixture.core, fixture.mesh.view, Instant{seconds(490)}, {.free_bytes = 399}),
+      IsEmpty());
+}
+
+TEST(Repair, BusyNodeWaitsAndADoubtfulOneDoesNotJudge) {
+  Fixture fixture;
+  fixture.mesh.hold(2, 0);
+  fixture.core->start(Instant{});
+  Room room = kRoom;
+  room.doubts_view = true;
+  EXPECT_THAT(run_until(*fixture.core, fixture.mesh.view, Instant{seconds(600)}, room), IsEmpty());
+  EXPECT_EQ(fixture.core->totals().passes, 0U);
+  room = {.free_bytes = 1000, .is_busy = true};
+  EXPECT_THAT(run_until(*fixture.core, fixture.mesh.view, Instant{seconds(620)}, room), IsEmpty());
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(621))), ElementsAre(0U));
+}
+
+TEST(Repair, ByteRateSpacesTheFetches) {
+  Fixture fixture([](Options& options) { options.bytes_per_s = 100; });
+  for (ExpertIndex e = 0; e < 10; ++e) fixture.mesh.hold(2, e);
+  fixture.mesh.change_all([](auto& provider) { provider.expert_bytes["m"] = 100; });
+  fixture.mesh.change(3, [](auto& other) { other.repair_free_bytes.reset(); });
+  fixture.core->start(Instant{});
+  std::size_t fetched = 0;
+  Duration end = seconds(402);  // the pass comes a little after 400 s
+  for (int second = 0; second < 5; ++second, end += seconds(1)) {
+    for (const Action& action : fixture.run(end)) {
+      const ExpertKey key = std::get<FetchExpert>(action).key;
+      ++fetched;
+      fixture.core->on_fetched(Instant{end}, key, std::uint64_t{100});
+      fixture.mesh.hold(kSelf, key.expert);
+    }
+  }
+  EXPECT_GE(fetched, 5U);
+  EXPECT_LE(fetched, 7U);  // one a second, and one second's worth at once
+}
+
+TEST(Repair, CandidateThatAdmitsNothingInTwoPassesYieldsToTheNext) {
+  Fixture fixture;
+  fixture.mesh.hold(3, 100);
+  fixture.mesh.add(4);
+  fixture.mesh.set();
+  fixture.mesh.hold(4, 100);
+  // An expert for which another candidate comes before this node.
+  ExpertIndex expert = 0;
+  const std::vector<Contender> all{make_contender(address(kSelf)), make_contender(address(3))};
+  while (rank({"m", 0, expert}, all)[0] == address(kSelf)) ++expert;
+  fixture.mesh.change(4, [](auto& other) { other.repair_free_bytes.reset(); });
+  fixture.mesh.hold(2, expert);
+  fixture.core->start(Instant{});
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(420 + 80))), IsEmpty());
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(420 + 160))), ElementsAre(expert));
+  EXPECT_EQ(fixture.core->totals().passed_over, 1U);
+}
+
+TEST(Repair, CandidateWithABacklogThatAdmitsSomethingKeepsItsRows) {
+  Fixture fixture;
+  fixture.mesh.hold(3, 100);
+  ExpertIndex expert = 0;
+  const std::vector<Contender> all{make_contender(address(kSelf)), make_contender(address(3))};
+  while (rank({"m", 0, expert}, all)[0] == address(kSelf)) ++expert;
+  fixture.mesh.hold(2, expert);
+  fixture.core->start(Instant{});
+  for (int pass = 0; pass < 10; ++pass) {
+    fixture.mesh.hold(3, 1000 + static_cast<ExpertIndex>(pass));
+    fixture.mesh.hold(2, 1000 + static_cast<ExpertIndex>(pass));
+    EXPECT_THAT(Fixture::fetched(fixture.run(seconds(420 + pass * 80))), IsEmpty());
+  }
+}
+
+TEST(Repair, ThisNodeYieldsTooWhenItsFetchesFail) {
+  Fixture fixture;
+  fixture.mesh.hold(2, 0);
+  fixture.mesh.change(3, [](auto& other) { other.repair_free_bytes.reset(); });
+  fixture.core->start(Instant{});
+  std::size_t tries = 0;
+  for (int pass = 0; pass < 10; ++pass) {
+    for (const ExpertIndex expert : Fixture::fetched(fixture.run(seconds(420 + pass * 80)))) {
+      ++tries;
+      fixture.core->on_fetched(Instant{seconds(420 + pass * 80)}, {"m", 0, expert},
+                               fail(ErrorCode::io, "", "broken"));
+    }
+  }
+  EXPECT_EQ(tries, 2U);
+}
+
+TEST(Repair, FetchThatIsNotWantedAnyMoreIsCancelled) {
+  Fixture fixture;
+  fixture.mesh.hold(2, 0);
+  fixture.core->start(Instant{});
+  ASSERT_EQ(fixture.run(seconds(415)).size(), 1U);
+  EXPECT_TRUE(fixture.core->wants(fixture.mesh.view, {"m", 0, 0}));
+  fixture.mesh.hold(3, 0);
+  EXPECT_FALSE(fixture.core->wants(fixture.mesh.view, {"m", 0, 0}));
+  const Outbox out = fixture.run(seconds(500));
+  ASSERT_EQ(out.size(), 1U);
+  EXPECT_EQ(std::get<CancelFetch>(out[0]).key.expert, 0U);
+  EXPECT_EQ(fixture.core->in_flight(), 0U);
+}
+
+TEST(Repair, LeavingHoldersCountExceptWhereNobodyElseIsLeft) {
+  Fixture fixture([](Options& options) { options.max_admissions = 10; });
+  fixture.mesh.hold(2, 0);
+  fixture.mesh.hold(3, 0);
+  fixture.mesh.hold(2, 1);
+  fixture.mesh.add(4);
+  fixture.mesh.set();
+  fixture.mesh.hold(4, 1);
+  fixture.mesh.change(4, [](auto& other) { other.repair_free_bytes.reset(); });
+  fixture.mesh.change(2, [](auto& other) { other.is_draining = true; });
+  fixture.mesh.change(3, [](auto& other) { other.is_draining = true; });
+  fixture.core->start(Instant{});
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(415))), ElementsAre(0U));
+}
+
+TEST(Repair, NewsOfOneThatLeavesBringsAPassSoonAndMoreWhileItHoldsAnythingAlone) {
+  Fixture fixture([](Options& options) { options.max_admissions = 0; });
+  fixture.mesh.hold(2, 0);
+  fixture.core->start(Instant{});
+  fixture.run(seconds(415));
+  const auto before = fixture.core->totals().passes;
+  fixture.mesh.change(2, [](auto& other) { other.is_draining = true; });
+  fixture.core->on_leaving(Instant{seconds(416)});
+  fixture.run(seconds(420));
+  EXPECT_EQ(fixture.core->totals().passes, before + 1);
+  fixture.run(seconds(460));
+  EXPECT_EQ(fixture.core->totals().passes, before + 5);
+}
+
+TEST(Repair, HotExpertGetsOneCopyMoreOnlyWhereAllItsHoldersAreHot) {
+  for (const std::uint32_t other : {999U, 1000U}) {
+    Fixture fixture;
+    fixture.mesh.hold(2, 0);
+    fixture.mesh.hold(3, 0);
+    fixture.mesh.change(2, [](auto& holder) { holder.committed_tps = 5000; });
+    fixture.mesh.change(3, [&](auto& holder) { holder.committed_tps = other; });
+    fixture.core->start(Instant{});
+    EXPECT_EQ(Fixture::fetched(fixture.run(seconds(415))).size(), other >= 1000 ? 1U : 0U);
+  }
+}
+
+TEST(Repair, BlobThatMostHoldersDeclareIsFetched) {
+  Fixture fixture([](Options& options) { options.policy.min_replication = 4; });
+  fixture.mesh.add(4);
+  fixture.mesh.set();
+  fixture.mesh.hold(2, 0, true, 200);
+  fixture.mesh.hold(3, 0, true, 201);
+  fixture.mesh.hold(4, 0, true, 201);
+  fixture.core->start(Instant{});
+  const Outbox out = fixture.run(seconds(415));
+  bool is_found = false;
+  for (const Action& action : out) {
+    const auto& fetch = std::get<FetchExpert>(action);
+    if (fetch.key.expert != 0) continue;
+    EXPECT_EQ(fetch.blob, blob(201));
+    is_found = true;
+  }
+  EXPECT_TRUE(is_found);
+}
+
+TEST(Repair, SurplusIsDroppedByTheColdOnesLastInRankAfterTwoPassesAndOnlyBesideLivingOthers) {
+  Fixture fixture([](Options& options) { options.policy.max_replication = 2; });
+  for (std::uint8_t holder = 1; holder <= 3; ++holder) fixture.mesh.hold(holder, 0, holder != 1);
+  fixture.mesh.change(3, [](auto& other) { other.health = shards::Health::suspect; });
+  fixture.core->start(Instant{});
+  EXPECT_THAT(fixture.run(seconds(560)), IsEmpty());
+  fixture.mesh.change(3, [](auto& other) { other.health = shards::Health::alive; });
+  EXPECT_THAT(fixture.run(seconds(570)), IsEmpty());
+  const Outbox out = fixture.run(seconds(740));
+  ASSERT_FALSE(out.empty());
+  const auto& drop = std::get<DropExpert>(out[0]);
+  EXPECT_EQ(drop.key.expert, 0U);
+  EXPECT_EQ(drop.blob, blob(9));
+  EXPECT_THAT(drop.others, UnorderedElementsAre(address(2), address(3)));
+}
+
+TEST(Repair, StoppedCoreCancelsWhatItHasAndBeginsNothing) {
+  Fixture fixture;
+  fixture.mesh.hold(2, 0);
+  fixture.core->start(Instant{});
+  ASSERT_EQ(fixture.run(seconds(415)).size(), 1U);
+  Outbox out;
+  fixture.core->stop(out);
+  ASSERT_EQ(out.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<CancelFetch>(out[0]));
+  EXPECT_FALSE(fixture.core->next_deadline());
+  fixture.core->on_fetched(Instant{seconds(416)}, {"m", 0, 0}, std::uint64_t{1});
+  EXPECT_EQ(fixture.core->totals().admitted, 0U);
+}
+
+}  // namespace
+}  // namespace tenzro::repair
