@@ -2,6 +2,7 @@
 # Starts three nodes on ports that the system chooses: a router that holds no expert, and two holders that hold
 # every one. Runs a small real checkpoint through them, kills one holder with SIGKILL in the middle of a forward,
 # and says whether the numbers are right and kept their bits. Then a third holder joins, and fetches what the dead one held.
+# A last node, alone, runs the same model in memory that holds a part of it only, and shows its tiers.
 # Usage: demo.sh [--keep] (kill nobody, heal nothing, leave the nodes running and print how to reach them). Needs a release build.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -79,6 +80,20 @@ heal() {
   echo "PASSED: $((SECONDS - begin)) s later every expert has two holders again: holder-3 fetched its copies from holder-2"
 }
 
+# show_tiers: the checkpoint on a node whose memory does not hold its experts. What a forward is routed to is looked up
+# in memory; what is not there is read from disk side by side, while the rest is computed.
+show_tiers() {
+  local tool
+  start cramped configs/demo/cramped.toml
+  tool="$bin/tenzro --rpc http://$(address cramped rpc)"
+  $tool demo --model-dir tests/data/models/tiny-qwen3-moe --quant q8_0 || return
+  echo "the tiers of cramped:"
+  $tool moe status | sed -n '/^memory/p; /^disk/p; /^evicted/p; /^asked for/p'
+  $tool --json moe status | grep -q '"admissions_over_budget":0' || { echo "the budget was exceeded" >&2; return 1; }
+  $tool --json moe status | grep -q '"evicted_to_disk":0,' && { echo "nothing had to give way" >&2; return 1; }
+  echo "PASSED: experts that do not fit the memory were served from disk, within the budget"
+}
+
 start router configs/demo/router.toml
 bootstrap=$(address router endpoint_id)@$(address router quic)
 start holder-1 configs/demo/holder.toml --bootstrap "$bootstrap"
@@ -92,6 +107,7 @@ status=0
 "$bin/tenzro" --rpc "$router" demo "${arguments[@]}" || status=$?
 [ $status = 0 ] || { show_logs; exit $status; }
 [ $keep = yes ] || heal tiny-qwen3-moe || { show_logs; exit 1; }
+show_tiers || { show_logs; exit 1; }
 if [ $keep = yes ]; then
   trap - EXIT
   echo "the nodes keep running: $bin/tenzro --rpc $router providers"

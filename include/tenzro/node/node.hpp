@@ -38,6 +38,7 @@
 #include "tenzro/ledger/standing.hpp"
 #include "tenzro/node/action.hpp"
 #include "tenzro/node/blob_search.hpp"
+#include "tenzro/node/tier_news.hpp"
 #include "tenzro/prepare/jobs.hpp"
 #include "tenzro/repair/repair.hpp"
 #include "tenzro/rpc/call.hpp"
@@ -208,6 +209,9 @@ class Node {
   /// After begin_drain: all is done, or the time is up. It is then to leave.
   [[nodiscard]] bool is_drained() const { return drain_ && drain_->is_over; }
 
+  /// How much memory experts may take from now on.
+  void set_memory_budget(Instant now, std::uint64_t bytes, Outbox& out);
+
   [[nodiscard]] bool is_draining() const { return is_draining_; }
 
   /// What the disk can still take; unknown before, and then this node repairs nothing.
@@ -241,8 +245,10 @@ class Node {
 
   [[nodiscard]] std::uint32_t measured_tps(Instant now) const { return meter_.rate(now); }
 
+  [[nodiscard]] const holder::ServiceMeter& service_meter() const { return service_; }
+
  private:
-  /// A load whose bytes are being read by URI, or fetched.
+  /// A load by URI: its blob is being looked for in the store, or fetched; a gate's is read here.
   struct UriLoad {
     LayerKey layer;
     std::optional<ExpertIndex> expert;
@@ -353,6 +359,7 @@ class Node {
   // calls_load.cpp
   void start_load(RequestId request, LayerKey layer, std::optional<ExpertIndex> expert,
                   bool has_inline, BufferRef blob, std::optional<std::string> uri, Outbox& out);
+  void find_load(RequestId request, Outbox& out);
   void begin_load(RequestId request, const LayerKey& layer, std::optional<ExpertIndex> expert,
                   holder::LoadSource source, Outbox& out);
   void take_holder(Instant now, holder::Action& action, Outbox& out);
@@ -360,7 +367,9 @@ class Node {
                         Outbox& out);
   void on_request_store_failed(Instant now, RequestId request, const Error& error, Outbox& out);
   void take_prepare(prepare::Action& action, Outbox& out);
-  void on_expert_changed(const holder::ExpertChanged& change);
+  void on_expert_changed(Instant now, const holder::ExpertChanged& change);
+  /// A job of a request or a peer leaves the node; those of experts are timed.
+  void count_job(Instant now, JobId id, const work::Job& job);
   void on_expert_loaded(const holder::ExpertLoaded& loaded, Outbox& out);
   void on_gate_loaded(const holder::GateLoaded& loaded, Outbox& out);
   void on_unloaded(const holder::Unloaded& unloaded, Outbox& out);
@@ -369,6 +378,7 @@ class Node {
 
   // membership.cpp
   void announce_facts(Instant now);
+  void on_tier_changed(Instant now, const ExpertKey& key, bool is_in_memory);
   [[nodiscard]] std::optional<Instant> next_mesh_deadline() const;
   /// Pages come in (model, layer) order; `models` are those with an expert or a gate here.
   [[nodiscard]] wire::ProviderRecord own_facts(std::vector<wire::Bytes>& pages,
@@ -492,6 +502,8 @@ class Node {
   work::CallIds call_ids_;
   holder::Holder holder_;
   holder::Meter meter_;
+  holder::ServiceMeter service_;
+  std::map<JobId, std::uint64_t> expert_jobs_;  ///< rows of those under way
   shards::View view_;
   ledger::Standings standings_;
   HeldFacts facts_{holder_};
@@ -504,6 +516,7 @@ class Node {
   /// When what this node says of itself is put together again; absent: nothing changed.
   std::optional<Instant> facts_due_;
   Instant facts_made_;
+  TierNews tier_news_;
   std::map<RequestId, Waiting> requests_;  // ordered: iteration reaches the outbox
   std::map<JobId, Owner> owners_;
   std::map<PeerCallId, RequestId> callers_;  ///< whose a call to a peer is
