@@ -1,15 +1,19 @@
-# The libraries that ffn_bench is held against, each where it is installed; nothing else uses them.
-# ggml is looked for where -DTENZRO_BENCH_GGML=DIR says (an install prefix), then on the system.
-set(TENZRO_BENCH_GGML "" CACHE PATH "Where ggml is installed, for ffn_bench")
-find_path(TENZRO_BENCH_GGML_INCLUDE ggml-cpu.h HINTS ${TENZRO_BENCH_GGML}/include)
+# The libraries that the benches are held against, each where it is installed; nothing else uses them.
+# ggml is looked for where -DTENZRO_BENCH_GGML=DIR says (an install prefix, or a source tree with its build), then on
+# the system.
+set(TENZRO_BENCH_GGML "" CACHE PATH "Where ggml is installed, for ffn_bench and quantise_bench")
+find_path(TENZRO_BENCH_GGML_INCLUDE ggml-cpu.h HINTS ${TENZRO_BENCH_GGML} PATH_SUFFIXES include)
 foreach(library ggml-cpu ggml ggml-base)
-  find_library(TENZRO_BENCH_LIB_${library} ${library} HINTS ${TENZRO_BENCH_GGML}/lib)
+  find_library(TENZRO_BENCH_LIB_${library} ${library} HINTS ${TENZRO_BENCH_GGML} PATH_SUFFIXES lib build/src)
   list(APPEND ggml_libraries ${TENZRO_BENCH_LIB_${library}})
 endforeach()
 if(TENZRO_BENCH_GGML_INCLUDE AND NOT ggml_libraries MATCHES "NOTFOUND")
   target_include_directories(ffn_bench SYSTEM PRIVATE ${TENZRO_BENCH_GGML_INCLUDE})
   target_link_libraries(ffn_bench PRIVATE -Wl,--start-group ${ggml_libraries} -Wl,--end-group ${CMAKE_DL_LIBS})
   target_compile_definitions(ffn_bench PRIVATE TENZRO_BENCH_HAS_GGML)
+  target_include_directories(quantise_bench SYSTEM PRIVATE ${TENZRO_BENCH_GGML_INCLUDE})
+  target_link_libraries(quantise_bench PRIVATE ${TENZRO_BENCH_LIB_ggml-base} ${CMAKE_DL_LIBS})
+  target_compile_definitions(quantise_bench PRIVATE TENZRO_BENCH_HAS_GGML)
 endif()
 
 find_path(TENZRO_BENCH_ONEDNN_INCLUDE oneapi/dnnl/dnnl.hpp)

@@ -90,6 +90,10 @@ typedef void (*TzTilesFn)(const TzTiles* job);
 /// Quantises `blocks` * 32 floats.
 typedef void (*TzQuantizeFn)(const float* x, std::size_t blocks, TzQ8Block* out);
 
+/// Encodes `blocks` blocks of a weight type from elements of the dtype in the kernel's name, with
+/// the bytes of tensor::encode_row. A block with a non-finite element gets a NaN scale.
+typedef void (*TzEncodeFn)(const void* x, std::size_t blocks, std::uint8_t* out);
+
 /// Rounds `n` floats to bf16, nearest even (subnormals to zero); an odd n is followed by a zero.
 typedef void (*TzNarrowFn)(const float* x, std::size_t n, std::uint16_t* out);
 

@@ -12,6 +12,11 @@ void SerialExecutor::parallel_for(std::size_t count, const std::function<void(st
   for (std::size_t i = 0; i < count; ++i) body(i);
 }
 
+const tensor::RowEncoder& Backend::row_encoder() const {
+  static const tensor::RowEncoder scalar;
+  return scalar;
+}
+
 void Registry::add(std::unique_ptr<Backend> backend) {
   backends_.push_back(std::move(backend));
 }

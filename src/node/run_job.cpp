@@ -72,8 +72,12 @@ struct Bodies {
     return widen(prepare::scan_header(job));
   }
 
+  work::JobResult operator()(const work::ScanGguf& job) const {
+    return widen(prepare::scan_gguf(job));
+  }
+
   work::JobResult operator()(const work::BuildExpertBlob& job) const {
-    return widen(prepare::build_expert_blob(job, context.executor));
+    return widen(prepare::build_expert_blob(job, context.executor, context.backend.row_encoder()));
   }
 
   work::JobResult operator()(const work::BuildGateBlob& job) const {

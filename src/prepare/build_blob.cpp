@@ -1,141 +1,162 @@
 #include "tenzro/prepare/build_blob.hpp"
 
-#include <algorithm>
+#include <array>
 #include <cstring>
 
+#include "tenzro/base/bytes.hpp"
 #include "tenzro/wire/expert_blob.hpp"
 #include "tenzro/wire/gate_blob.hpp"
+
+#include "encode_matrix.hpp"
 
 namespace tenzro::prepare {
 namespace {
 
-constexpr std::size_t kRowsPerSlice = 16;
-
-/// A projection as it goes into the blob: its bytes live here or in the source.
-struct Encoded {
-  compute::MatrixView view;
-  BufferRef bytes;
-};
-
-tensor::WeightType dense_type(tensor::DType dtype) {
-  if (dtype == tensor::DType::f16) return tensor::WeightType::f16;
-  if (dtype == tensor::DType::bf16) return tensor::WeightType::bf16;
-  return tensor::WeightType::f32;
-}
-
-Status check_source(const work::SourceMatrix& source) {
-  const bool is_dense = source.dtype == tensor::DType::f32 || source.dtype == tensor::DType::f16 ||
-                        source.dtype == tensor::DType::bf16;
-  if (!is_dense) {
-    return fail(ErrorCode::runtime, "",
-                "tensor '" + source.tensor + "' has unsupported dtype " +
-                    std::string(name_of(source.dtype)) + " (want F32, F16, or BF16)");
-  }
-  const std::size_t wanted = std::size_t{source.rows} * source.cols * bytes_of(source.dtype);
-  if (source.bytes.size() != wanted) {
-    return fail(ErrorCode::runtime, "",
-                "tensor '" + source.tensor + "' gave " + std::to_string(source.bytes.size()) +
-                    " bytes, expected " + std::to_string(wanted));
-  }
-  return {};
-}
-
-/// What the projection becomes: the wanted type, Q8_0, or its own; or an error under `strict`.
-Result<tensor::WeightType> choose_type(const work::SourceMatrix& source,
-                                       std::optional<tensor::WeightType> wanted, bool strict) {
-  if (!wanted) return dense_type(source.dtype);
-  if (source.cols % block_elements(*wanted) == 0) return *wanted;
-  if (strict) {
-    return fail(ErrorCode::runtime, "",
-                "tensor '" + source.tensor + "' has rows of " + std::to_string(source.cols) +
-                    ", which do not divide by the " + std::to_string(block_elements(*wanted)) +
-                    " of " + std::string(name_of(*wanted)) + " (strict)");
-  }
-  if (source.cols % block_elements(tensor::WeightType::q8_0) == 0) return tensor::WeightType::q8_0;
-  return dense_type(source.dtype);
-}
-
-/// Calls body(row) for every row, in slices, and returns the first row for which it said false; or
-/// `rows`.
-template <typename Body>
-std::size_t first_refused(std::size_t rows, compute::Executor& executor, const Body& body) {
-  const std::size_t slices = (rows + kRowsPerSlice - 1) / kRowsPerSlice;
-  std::vector<std::size_t> refused(slices, rows);
-  executor.parallel_for(slices, [&](std::size_t slice) {
-    const std::size_t last = std::min(rows, (slice + 1) * kRowsPerSlice);
-    for (std::size_t row = slice * kRowsPerSlice; row < last; ++row) {
-      if (body(row)) continue;
-      refused[slice] = row;
-      return;
-    }
-  });
-  return slices == 0 ? rows : *std::min_element(refused.begin(), refused.end());
-}
-
-tl::unexpected<Error> non_finite(const work::SourceMatrix& source, std::size_t row) {
-  return fail(
-      ErrorCode::runtime, "",
-      "tensor '" + source.tensor + "' has a non-finite value in row " + std::to_string(row));
-}
-
-Result<Encoded> encode(const work::SourceMatrix& source, std::optional<tensor::WeightType> wanted,
-                       bool strict, compute::Executor& executor) {
-  if (auto status = check_source(source); !status) return tl::unexpected<Error>(status.error());
-  const auto type = choose_type(source, wanted, strict);
-  if (!type) return tl::unexpected<Error>(type.error());
-  const std::size_t source_stride = std::size_t{source.cols} * bytes_of(source.dtype);
-  const std::size_t stride = tensor::row_bytes(*type, source.cols);
-  Encoded encoded{.view = {.type = *type, .rows = source.rows, .cols = source.cols}};
-  if (!tensor::is_quantized(*type)) {
-    const std::size_t bad = first_refused(source.rows, executor, [&](std::size_t row) {
-      return !tensor::find_defect(*type, source.bytes.bytes().subspan(row * stride, stride))
-                  .has_value();
-    });
-    if (bad < source.rows) return non_finite(source, bad);
-    encoded.bytes = source.bytes;
-  } else {
-    encoded.bytes = BufferRef::allocate(std::size_t{source.rows} * stride);
-    const std::span<std::byte> out = encoded.bytes.mutable_bytes();
-    const std::size_t bad = first_refused(source.rows, executor, [&](std::size_t row) {
-      std::vector<float> values(source.cols);
-      tensor::convert_to_f32(
-          source.dtype, source.bytes.bytes().subspan(row * source_stride, source_stride), values);
-      const std::span<const std::byte> raw = std::as_bytes(std::span<const float>(values));
-      if (tensor::find_defect(tensor::WeightType::f32, raw)) return false;
-      const std::span<std::byte> row_out = out.subspan(row * stride, stride);
-      tensor::encode_row(*type, values, row_out);
-      return !tensor::find_defect(*type, row_out).has_value();  // a scale beyond f16
-    });
-    if (bad < source.rows) return non_finite(source, bad);
-  }
-  encoded.view.bytes = encoded.bytes.bytes();
-  return encoded;
-}
+using tensor::WeightType;
 
 BufferRef to_buffer(const std::vector<std::byte>& bytes) {
   return BufferRef::copy_of(bytes);
 }
 
+/// Importance of one expert's columns, where its number fits the matrix.
+Result<std::span<const float>> importance_for(const std::vector<float>& importance,
+                                              const work::SourceMatrix& matrix,
+                                              const std::string& label) {
+  if (importance.empty() || importance.size() == matrix.cols) return std::span(importance);
+  return fail(ErrorCode::runtime, label,
+              "tensor '" + matrix.tensor + "' has rows of " + std::to_string(matrix.cols) +
+                  ", its importance has " + std::to_string(importance.size()) + " values");
+}
+
+/// The matrices of one expert while its blob is made.
+struct ExpertParts {
+  std::optional<EncodedMatrix> gate;
+  EncodedMatrix up;
+  EncodedMatrix down;
+  std::array<std::vector<float>, 3> biases;
+};
+
+Result<ExpertParts> encode_expert(const work::BuildExpertBlob& job, const Encoders& encoders) {
+  const EncodeOptions options{job.label, job.strict, job.dense_f32};
+  const auto encode = [&](const work::SourceMatrix& matrix, std::optional<WeightType> quant,
+                          const std::vector<float>& importance) -> Result<EncodedMatrix> {
+    const auto weights = importance_for(importance, matrix, job.label);
+    if (!weights) return fail(weights.error());
+    return encode_matrix(matrix, job.parts, quant, *weights, options, encoders);
+  };
+  ExpertParts parts;
+  if (job.gate) {
+    auto gate = encode(*job.gate, job.gate_quant, job.importance_in);
+    if (!gate) return fail(gate.error());
+    parts.gate = std::move(*gate);
+  }
+  auto up = encode(job.up, job.up_quant, job.importance_in);
+  if (!up) return fail(up.error());
+  parts.up = std::move(*up);
+  auto down = encode(job.down, job.down_quant, job.importance_down);
+  if (!down) return fail(down.error());
+  parts.down = std::move(*down);
+  const std::optional<work::SourceMatrix>* biases[] = {&job.gate_bias, &job.up_bias,
+                                                       &job.down_bias};
+  for (std::size_t i = 0; i < parts.biases.size(); ++i) {
+    auto values = decode_values(*biases[i], job.parts, job.label);
+    if (!values) return fail(values.error());
+    parts.biases.at(i) = std::move(*values);
+  }
+  return parts;
+}
+
+/// Ids of a hash table. Whether they are in range and distinct the blob's own check says.
+Result<std::vector<std::uint32_t>> read_table(const work::SourceMatrix& table,
+                                              std::span<const BufferRef> parts,
+                                              const std::string& label) {
+  const std::size_t size = bytes_of(std::get<tensor::DType>(table.storage));
+  const std::span<const std::byte> bytes = parts[table.values].bytes();
+  std::vector<std::uint32_t> ids(std::size_t{table.rows} * table.cols);
+  if (bytes.size() != ids.size() * size) {
+    return fail(ErrorCode::runtime, label,
+                "tensor '" + table.tensor + "' gave " + std::to_string(bytes.size()) +
+                    " bytes, expected " + std::to_string(ids.size() * size));
+  }
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const std::byte* at = bytes.data() + i * size;
+    const std::uint64_t id = size == 8 ? load_u64_le(at) : load_u32_le(at);
+    if (id > UINT32_MAX) {  // negative ids are large ones here
+      return fail(ErrorCode::runtime, label,
+                  "tensor '" + table.tensor + "' row " + std::to_string(i / table.cols) +
+                      " names no expert");
+    }
+    ids[i] = static_cast<std::uint32_t>(id);
+  }
+  return ids;
+}
+
+/// Keeps the matrices of a gate alive while its blob is made, and the first error.
+class GateParts {
+ public:
+  explicit GateParts(const work::BuildGateBlob& job) : job_(job) {}
+
+  void matrix(const std::optional<work::SourceMatrix>& source,
+              std::optional<compute::MatrixView>& to) {
+    if (!source || error_) return;
+    auto made = encode_matrix(*source, job_.parts, std::nullopt, {}, {.label = job_.label},
+                              {serial_, encoder_});
+    if (!made) {
+      error_ = made.error();
+      return;
+    }
+    to = made->view;
+    kept_.push_back(std::move(made->bytes));
+  }
+
+  void vector(const std::optional<work::SourceMatrix>& source, std::vector<float>& to) {
+    auto values = decode_values(source, job_.parts, job_.label);
+    if (values) {
+      to = std::move(*values);
+    } else if (!error_) {
+      error_ = values.error();
+    }
+  }
+
+  void table(wire::GateBlob& gate) {
+    if (!job_.table || error_) return;
+    auto ids = read_table(*job_.table, job_.parts, job_.label);
+    if (!ids) {
+      error_ = ids.error();
+      return;
+    }
+    gate.tid2eid = std::move(*ids);
+    gate.tid2eid_top_k = job_.table->cols;
+  }
+
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+
+ private:
+  const work::BuildGateBlob& job_;
+  compute::SerialExecutor serial_;
+  tensor::RowEncoder encoder_;
+  std::vector<BufferRef> kept_;
+  std::optional<Error> error_;
+};
+
 }  // namespace
 
 Result<work::BuiltExpertBlob> build_expert_blob(const work::BuildExpertBlob& job,
-                                                compute::Executor& executor) {
+                                                compute::Executor& executor,
+                                                const tensor::RowEncoder& encoder) {
+  const auto parts = encode_expert(job, {executor, encoder});
+  if (!parts) return fail(parts.error());
   work::BuiltExpertBlob built;
   compute::ExpertView view{.spec = job.spec};
-  Encoded gate;
-  if (job.gate) {
-    auto encoded = encode(*job.gate, job.gate_quant, job.strict, executor);
-    if (!encoded) return tl::unexpected<Error>(encoded.error());
-    gate = std::move(*encoded);
-    view.gate = gate.view;
-    built.gate_type = gate.view.type;
+  if (parts->gate) {
+    view.gate = parts->gate->view;
+    built.gate_type = view.gate->type;
   }
-  const auto up = encode(job.up, job.up_quant, job.strict, executor);
-  if (!up) return tl::unexpected<Error>(up.error());
-  const auto down = encode(job.down, job.down_quant, job.strict, executor);
-  if (!down) return tl::unexpected<Error>(down.error());
-  view.up = up->view;
-  view.down = down->view;
+  view.up = parts->up.view;
+  view.down = parts->down.view;
+  view.gate_bias = parts->biases[0];
+  view.up_bias = parts->biases[1];
+  view.down_bias = parts->biases[2];
   built.up_type = view.up.type;
   built.down_type = view.down.type;
   built.blob = to_buffer(wire::make_expert_blob(view));
@@ -143,23 +164,30 @@ Result<work::BuiltExpertBlob> build_expert_blob(const work::BuildExpertBlob& job
 }
 
 Result<work::BuiltGateBlob> build_gate_blob(const work::BuildGateBlob& job) {
-  compute::SerialExecutor serial;
-  const auto weight = encode(job.weight, std::nullopt, true, serial);
-  if (!weight) return tl::unexpected<Error>(weight.error());
+  GateParts parts(job);
   wire::GateBlob gate;
   gate.spec = job.spec;
   gate.num_experts = job.weight.rows;
   gate.d_model = job.weight.cols;
-  gate.router = weight->view;
-  if (job.bias) {
-    if (auto status = check_source(*job.bias); !status)
-      return tl::unexpected<Error>(status.error());
-    gate.bias.resize(job.bias->cols);
-    tensor::convert_to_f32(job.bias->dtype, job.bias->bytes.bytes(), gate.bias);
-    const std::span<const std::byte> raw = std::as_bytes(std::span<const float>(gate.bias));
-    if (tensor::find_defect(tensor::WeightType::f32, raw)) return non_finite(*job.bias, 0);
+  std::optional<compute::MatrixView> router;
+  parts.matrix(job.weight, router);
+  parts.vector(job.bias, gate.bias);
+  parts.vector(job.per_expert_scale, gate.per_expert_scale);
+  parts.vector(job.input_scale, gate.input_scale);
+  parts.matrix(job.shared_gate, gate.shared_gate);
+  parts.matrix(job.latent_down, gate.latent_down);
+  parts.vector(job.latent_norm, gate.latent_norm);
+  parts.matrix(job.latent_up, gate.latent_up);
+  parts.table(gate);
+  if (parts.error()) return fail(*parts.error());
+  gate.router = *router;
+  for (float& scale : gate.input_scale) scale *= job.input_scale_factor;
+  work::BuiltGateBlob built{to_buffer(wire::make_gate_blob(gate))};
+  // What a holder would refuse is refused here, where the checkpoint can be named.
+  if (const auto parsed = wire::parse_gate_blob(built.blob.bytes()); !parsed) {
+    return fail(ErrorCode::runtime, job.label, parsed.error().message());
   }
-  return work::BuiltGateBlob{to_buffer(wire::make_gate_blob(gate))};
+  return built;
 }
 
 }  // namespace tenzro::prepare

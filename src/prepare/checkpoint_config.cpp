@@ -1,156 +1,190 @@
 #include <limits>
-#include <optional>
-
-#include <nlohmann/json.hpp>
 
 #include "tenzro/base/bytes.hpp"
 
 #include "checkpoint.hpp"
+#include "config_reader.hpp"
+#include "pattern.hpp"
 
 namespace tenzro::prepare {
 namespace {
 
 using nlohmann::json;
 
-/// No model is near these; they keep products of counts within 64 bits and loops short.
-constexpr std::uint32_t kWidthMax = 1U << 20U;
-constexpr std::uint32_t kExpertsMax = 1U << 16U;
-constexpr std::uint32_t kLayersMax = 1U << 12U;
+constexpr std::uint32_t kFp8Block = 128;
 
-/// Reads keys of config.json, keeping the first error.
-class Reader {
- public:
-  explicit Reader(const json& object) : object_(object) {}
-
-  std::uint32_t count(const char* key, std::uint32_t min, std::uint32_t max) {
-    const auto value = optional_count(key, min, max);
-    if (!value) refuse(key, "is missing");
-    return value.value_or(min);
+void check_word(ConfigReader& reader, std::string_view key, std::string_view allowed) {
+  if (key.empty() || allowed.empty()) return;
+  const auto known = alternatives(allowed);
+  const std::string word = reader.text(key, std::string(known.front()));
+  if (!is_one_of(word, allowed)) {
+    reader.refuse(
+        key, "'" + echo(word) + "' is not known for this family: " + std::string(known.front()));
   }
-
-  std::optional<std::uint32_t> optional_count(const char* key, std::uint32_t min,
-                                              std::uint32_t max) {
-    const auto it = object_.find(key);
-    if (it == object_.end() || it->is_null()) return std::nullopt;
-    if (!it->is_number_unsigned() || it->get<std::uint64_t>() < min ||
-        it->get<std::uint64_t>() > max) {
-      refuse(key, "must be an integer from " + std::to_string(min) + " to " + std::to_string(max));
-      return min;
-    }
-    return static_cast<std::uint32_t>(it->get<std::uint64_t>());
-  }
-
-  double number(const char* key, double absent) {
-    const auto it = object_.find(key);
-    if (it == object_.end() || it->is_null()) return absent;
-    if (!it->is_number()) {
-      refuse(key, "must be a number");
-      return absent;
-    }
-    return it->get<double>();
-  }
-
-  bool boolean(const char* key, bool absent) {
-    const auto it = object_.find(key);
-    if (it == object_.end() || it->is_null()) return absent;
-    if (!it->is_boolean()) {
-      refuse(key, "must be true or false");
-      return absent;
-    }
-    return it->get<bool>();
-  }
-
-  std::string text(const char* key, std::string absent) {
-    const auto it = object_.find(key);
-    if (it == object_.end() || it->is_null()) return absent;
-    if (!it->is_string()) {
-      refuse(key, "must be a string");
-      return absent;
-    }
-    return it->get<std::string>();
-  }
-
-  std::set<LayerIndex> layers(const char* key) {
-    std::set<LayerIndex> found;
-    const auto it = object_.find(key);
-    if (it == object_.end() || it->is_null()) return found;
-    if (!it->is_array() || it->size() > kLayersMax) {
-      refuse(key, "must be a list of layers");
-      return found;
-    }
-    for (const json& layer : *it) {
-      if (!layer.is_number_unsigned() || layer.get<std::uint64_t>() > kLayersMax) {
-        refuse(key, "must be a list of layers");
-        return found;
-      }
-      found.insert(layer.get<LayerIndex>());
-    }
-    return found;
-  }
-
-  void refuse(const char* key, const std::string& why) {
-    if (!error_) error_ = Error{ErrorCode::runtime, "config.json", std::string(key) + " " + why};
-  }
-
-  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
-
- private:
-  const json& object_;
-  std::optional<Error> error_;
-};
-
-void read_common(Reader& reader, Checkpoint& checkpoint) {
-  checkpoint.hidden = reader.count("hidden_size", 1, kWidthMax);
-  checkpoint.expert_ffn = reader.count("moe_intermediate_size", 1, kWidthMax);
-  checkpoint.layers = reader.count("num_hidden_layers", 1, kLayersMax);
-  checkpoint.router.declared = true;
-  const std::string activation = reader.text("hidden_act", "silu");
-  if (activation != "silu")
-    reader.refuse("hidden_act", "'" + echo(activation) + "' is not known for this family: silu");
 }
 
-void read_qwen3(Reader& reader, Checkpoint& checkpoint) {
-  read_common(reader, checkpoint);
-  checkpoint.num_experts = reader.count("num_experts", 1, kExpertsMax);
-  checkpoint.router.top_k = reader.count("num_experts_per_tok", 1, checkpoint.num_experts);
-  checkpoint.router.normalize = reader.boolean("norm_topk_prob", false);
-  checkpoint.dense_layers = reader.layers("mlp_only_layers");
+void read_widths(ConfigReader& reader, const ConfigKeys& keys, Checkpoint& to) {
+  to.hidden = reader.count("hidden_size", 1, kWidthMax);
+  to.expert_width = to.hidden;
+  if (!keys.latent.empty()) to.expert_width = reader.count(keys.latent, 1, kWidthMax);
+  to.expert_ffn = reader.count(keys.ffn, 1, kWidthMax);
+  to.num_experts = reader.count(keys.experts, 1, kExpertsMax);
+  to.shared_experts = keys.shared_count.empty()
+                          ? to.family->shared_count
+                          : reader.optional_count(keys.shared_count, 0, kSharedMax)
+                                .value_or(to.family->shared_count);
+  const std::uint64_t fused = std::uint64_t{to.expert_ffn} * to.shared_experts;
+  if (fused > kWidthMax) reader.refuse(keys.shared_count, "makes the shared expert too wide");
+  to.shared_ffn = static_cast<std::uint32_t>(fused);
+  if (to.shared_experts > 0 && !keys.shared_ffn.empty()) {
+    to.shared_ffn = reader.optional_count(keys.shared_ffn, 1, kWidthMax).value_or(to.shared_ffn);
+  }
+}
+
+void read_router(ConfigReader& reader, const ConfigKeys& keys, Checkpoint& to) {
+  wire::RouterSpec& router = to.router;
+  router.top_k = reader.count(keys.top_k, 1, to.num_experts);
+  router.shared_count = to.shared_experts;
+  if (to.shared_experts == 0) router.shared_gate = wire::SharedGate::none;
+  if (!keys.normalize.empty()) {
+    router.normalize = reader.boolean(keys.normalize, router.normalize);
+  }
+  if (!keys.scale.empty()) router.scale = reader.number(keys.scale, router.scale);
+  if (!keys.groups.empty()) {
+    router.n_group = reader.optional_count(keys.groups, 1, to.num_experts).value_or(1);
+    router.topk_group =
+        reader.optional_count(keys.groups_used, 1, router.n_group).value_or(router.n_group);
+    if (to.num_experts % router.n_group != 0) {
+      reader.refuse(keys.groups, "does not divide the number of experts");
+    }
+  }
+  check_word(reader, keys.scoring, to.family->scorings);
+  const double eps = reader.number("rms_norm_eps", 0);
+  if (router.input_norm == wire::InputNorm::rms && eps > 0) router.input_norm_eps = eps;
+  if (to.is_latent() && eps > 0) router.latent_norm_eps = eps;
+  if (!reader.boolean("latent_moe_use_norm", true)) {
+    reader.refuse("latent_moe_use_norm", "must be true");
+  }
+}
+
+float real(ConfigReader& reader, std::string_view key, float absent) {
+  return key.empty() ? absent : static_cast<float>(reader.number(key, double{absent}));
+}
+
+void read_ffn(ConfigReader& reader, const ConfigKeys& keys, Checkpoint& to) {
+  check_word(reader, keys.activation, to.family->activations);
+  to.ffn.limit = real(reader, keys.limit, to.ffn.limit);
+  to.ffn.alpha = real(reader, keys.alpha, to.ffn.alpha);
+  to.ffn.beta = real(reader, keys.beta, to.ffn.beta);
+  to.ffn.linear_beta = real(reader, keys.linear_beta, to.ffn.linear_beta);
+  if (to.ffn.activation == compute::Activation::silu_clamped && !(to.ffn.limit > 0)) {
+    reader.refuse(keys.limit, "must be given and above 0");
+  }
+}
+
+/// A list with one entry a layer; nothing where the key is absent.
+const json* layer_list(ConfigReader& reader, std::string_view key, const Checkpoint& to) {
+  const json* list = reader.find(key);
+  if (list == nullptr || !list->is_array()) return nullptr;
+  if (list->size() == to.layers) return list;
+  reader.refuse(key, "must have one entry for each of the layers");
+  return nullptr;
+}
+
+void read_layer_types(ConfigReader& reader, Checkpoint& to) {
+  const json* types = layer_list(reader, "mlp_layer_types", to);
+  for (LayerIndex layer = 0; types != nullptr && layer < to.layers; ++layer) {
+    const json& type = (*types)[layer];
+    if (!type.is_string()) return reader.refuse("mlp_layer_types", "must be a list of names");
+    const std::string& name = type.get_ref<const std::string&>();
+    if (name == "dense") to.dense_layers.insert(layer);
+    if (name != "hash_moe") continue;
+    if (to.hash_layers < layer) return reader.refuse("mlp_layer_types", "has a gap in hash layers");
+    to.hash_layers = layer + 1;
+  }
+}
+
+/// moe_layer_freq: 1, or a list of 0 and 1.
+void read_frequency(ConfigReader& reader, Checkpoint& to) {
+  const json* freq = reader.find("moe_layer_freq");
+  if (freq == nullptr) return;
+  if (!freq->is_array()) {
+    if (reader.optional_count("moe_layer_freq", 1, kLayersMax).value_or(1) != 1) {
+      reader.refuse("moe_layer_freq", "must be 1");
+    }
+    return;
+  }
+  const json* list = layer_list(reader, "moe_layer_freq", to);
+  for (LayerIndex layer = 0; list != nullptr && layer < to.layers; ++layer) {
+    const json& entry = (*list)[layer];
+    if (!entry.is_number_unsigned()) {
+      return reader.refuse("moe_layer_freq", "must be a list of 0 and 1");
+    }
+    if (entry.get<std::uint64_t>() == 0) to.dense_layers.insert(layer);
+  }
+}
+
+void read_dense_list(ConfigReader& reader, Checkpoint& to) {
+  const json* list = reader.find("mlp_only_layers");
+  if (list == nullptr) return;
+  const std::string why = "must be a list of layers";
+  if (!list->is_array() || list->size() > kLayersMax) return reader.refuse("mlp_only_layers", why);
+  for (const json& layer : *list) {
+    if (!layer.is_number_unsigned() || layer.get<std::uint64_t>() > kLayersMax) {
+      return reader.refuse("mlp_only_layers", why);
+    }
+    to.dense_layers.insert(layer.get<LayerIndex>());
+  }
+}
+
+void read_layers(ConfigReader& reader, const ConfigKeys& keys, Checkpoint& to) {
+  to.layers = reader.count("num_hidden_layers", 1, kLayersMax);
+  const auto optional = [&](std::string_view key) {
+    return key.empty() ? 0 : reader.optional_count(key, 0, kLayersMax).value_or(0);
+  };
+  to.dense_first = optional(keys.dense_first);
+  to.hash_layers = optional(keys.hash_layers);
+  to.mtp_layers = optional(keys.mtp_layers);
+  read_dense_list(reader, to);
   const std::uint32_t step =
       reader.optional_count("decoder_sparse_step", 1, kLayersMax).value_or(1);
-  for (LayerIndex layer = 0; layer < checkpoint.layers; ++layer) {
-    if ((layer + 1) % step != 0) checkpoint.dense_layers.insert(layer);
+  for (LayerIndex layer = 0; layer < to.layers; ++layer) {
+    if ((layer + 1) % step != 0) to.dense_layers.insert(layer);
+  }
+  read_layer_types(reader, to);
+  read_frequency(reader, to);
+  if (keys.pattern.empty()) return;
+  const std::string pattern = reader.text(keys.pattern, "");
+  if (pattern.size() != to.layers) {
+    return reader.refuse(keys.pattern, "must have one character for each of the layers");
+  }
+  for (LayerIndex layer = 0; layer < to.layers; ++layer) {
+    if (pattern[layer] != 'E') to.dense_layers.insert(layer);
   }
 }
 
-void read_deepseek_v3(Reader& reader, Checkpoint& checkpoint) {
-  read_common(reader, checkpoint);
-  checkpoint.num_experts = reader.count("n_routed_experts", 1, kExpertsMax);
-  checkpoint.shared_experts = reader.optional_count("n_shared_experts", 0, 1024).value_or(0);
-  checkpoint.dense_first =
-      reader.optional_count("first_k_dense_replace", 0, kLayersMax).value_or(0);
-  checkpoint.mtp_layers =
-      reader.optional_count("num_nextn_predict_layers", 0, kLayersMax).value_or(0);
-  checkpoint.has_selection_bias = true;
-  wire::RouterSpec& router = checkpoint.router;
-  router.scoring = wire::Scoring::sigmoid;
-  router.epsilon = 1e-20;
-  router.top_k = reader.count("num_experts_per_tok", 1, checkpoint.num_experts);
-  router.normalize = reader.boolean("norm_topk_prob", true);
-  router.scale = reader.number("routed_scaling_factor", 1.0);
-  router.n_group = reader.optional_count("n_group", 1, checkpoint.num_experts).value_or(1);
-  router.topk_group =
-      reader.optional_count("topk_group", 1, router.n_group).value_or(router.n_group);
-  router.shared_count = checkpoint.shared_experts;
-  if (checkpoint.num_experts % router.n_group != 0)
-    reader.refuse("n_group", "does not divide n_routed_experts");
-  const std::string scoring = reader.text("scoring_func", "sigmoid");
-  if (scoring != "sigmoid")
-    reader.refuse("scoring_func", "'" + echo(scoring) + "' is not known: sigmoid");
-  const std::uint32_t every = reader.optional_count("moe_layer_freq", 1, kLayersMax).value_or(1);
-  if (every != 1) reader.refuse("moe_layer_freq", "must be 1");
-  if (std::uint64_t{checkpoint.expert_ffn} * checkpoint.shared_experts > kWidthMax) {
-    reader.refuse("n_shared_experts", "makes the shared expert too wide");
+/// Blocks of another size would be read as what they are not.
+void check_quantization(ConfigReader& reader) {
+  const json* config = reader.find("quantization_config");
+  if (config == nullptr) config = reader.find_outside("quantization_config");
+  if (config == nullptr || !config->is_object()) return;
+  const auto block = config->find("weight_block_size");
+  if (block == config->end() || block->is_null()) return;
+  if (*block != json::array({kFp8Block, kFp8Block})) {
+    reader.refuse("quantization_config", "weight_block_size must be [128, 128]");
   }
+}
+
+const Family* family_of(const json& document, std::string& model_type) {
+  for (const json* section :
+       {&document, document.contains("text_config") ? &document.at("text_config") : nullptr}) {
+    if (section == nullptr || !section->is_object()) continue;
+    const auto type = section->find("model_type");
+    if (type == section->end() || !type->is_string()) continue;
+    if (model_type.empty()) model_type = type->get<std::string>();
+    if (const Family* family = find_family(type->get_ref<const std::string&>())) return family;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -158,19 +192,22 @@ void read_deepseek_v3(Reader& reader, Checkpoint& checkpoint) {
 Result<Checkpoint> parse_checkpoint_config(std::string_view text) {
   const json document = json::parse(text, nullptr, false);
   if (!document.is_object()) return fail(ErrorCode::runtime, "config.json", "is not a JSON object");
-  Reader reader(document);
   Checkpoint checkpoint;
-  checkpoint.model_type = reader.text("model_type", "");
-  if (checkpoint.model_type == "qwen3_moe") {
-    read_qwen3(reader, checkpoint);
-  } else if (checkpoint.model_type == "deepseek_v3" || checkpoint.model_type == "kimi_k2" ||
-             checkpoint.model_type == "glm_moe_dsa") {
-    read_deepseek_v3(reader, checkpoint);
-  } else {
+  checkpoint.family = family_of(document, checkpoint.model_type);
+  if (checkpoint.family == nullptr) {
     return fail(
         ErrorCode::runtime, "",
         "no MoE tensor-naming scheme for architecture '" + echo(checkpoint.model_type) + "'");
   }
+  checkpoint.router = checkpoint.family->router;
+  checkpoint.ffn = checkpoint.family->ffn;
+  ConfigReader reader(document);
+  const ConfigKeys& keys = checkpoint.family->keys;
+  read_widths(reader, keys, checkpoint);
+  read_layers(reader, keys, checkpoint);
+  read_router(reader, keys, checkpoint);
+  read_ffn(reader, keys, checkpoint);
+  check_quantization(reader);
   if (reader.error()) return fail(*reader.error());
   return checkpoint;
 }

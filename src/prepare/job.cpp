@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tenzro/base/bytes.hpp"
+#include "tenzro/tensor/safetensors.hpp"
 #include "tenzro/wire/uri.hpp"
 
 namespace tenzro::prepare {
@@ -15,6 +16,8 @@ constexpr std::string_view kSingleFile = "model.safetensors";
 constexpr std::uint64_t kIndexBytesMax = 256ULL << 20U;
 /// The eight length bytes and enough to recognise a page or a pointer file.
 constexpr std::uint64_t kPrefixBytes = 256;
+/// Enough for the header of most GGUF files, whose vocabulary is the bulk of it.
+constexpr std::uint64_t kGgufPrefixBytes = 8ULL << 20U;
 
 /// "file:///a/b" and "/a/b" -> "/a/b".
 std::string strip_scheme(const std::string& source) {
@@ -52,7 +55,7 @@ void Job::start(Outbox& out) {
             ? Error{ErrorCode::invalid_params, "", "unknown catalog model_id: " + echo(call_.model)}
             : Error{ErrorCode::runtime, "",
                     "no safetensors checkpoint source mapped for " + echo(call_.model) +
-                        ": pass source, a local directory or a .safetensors file"},
+                        ": pass source, a local directory, a .safetensors file or a .gguf file"},
         out);
     return;
   }
@@ -63,14 +66,21 @@ void Job::start(Outbox& out) {
   root_ = strip_scheme(*call_.source);
   if (root_.find("://") != std::string::npos || root_.empty()) {
     refuse({ErrorCode::invalid_params, "source",
-            "must be a directory, a .safetensors file, or file:// of either"},
+            "must be a directory, a .safetensors or .gguf file, or file:// of these"},
            out);
     return;
   }
-  if (root_.ends_with(".safetensors")) {
+  const bool is_gguf = root_.ends_with(".gguf");
+  if (is_gguf || root_.ends_with(".safetensors")) {
     const std::size_t slash = root_.find_last_of('/');
     single_file_ = slash == std::string::npos ? root_ : root_.substr(slash + 1);
     root_ = slash == std::string::npos ? "." : root_.substr(0, std::max<std::size_t>(slash, 1));
+  }
+  if (is_gguf) {
+    checkpoint_.is_gguf = true;
+    files_to_scan_.push_back(single_file_);
+    next_file(out);
+    return;
   }
   ask({Purpose::config}, work::ReadSource{root_, "config.json", 0, kConfigBytesMax, true}, out);
 }
@@ -136,6 +146,7 @@ void Job::on_read(const Pending& pending, const work::StoreResult& result, Outbo
     case Purpose::file_size:
     case Purpose::header_length:
     case Purpose::header:
+    case Purpose::gguf_prefix:
       return on_header(pending, result, out);
     case Purpose::gate_part:
     case Purpose::expert_part:
@@ -154,7 +165,7 @@ void Job::on_job_done(JobId id, const work::JobResult& result, Outbox& out) {
   const Pending pending = node.mapped();
   if (!result) {
     Error error = result.error();
-    if (pending.purpose == Purpose::header_scan)
+    if (pending.purpose == Purpose::header_scan || pending.purpose == Purpose::gguf_scan)
       error.detail = files_to_scan_.front() + ": " + error.detail;
     refuse(std::move(error), out);
     return;
@@ -163,6 +174,8 @@ void Job::on_job_done(JobId id, const work::JobResult& result, Outbox& out) {
     on_index_scanned(*index, out);
   } else if (const auto* header = std::get_if<work::ScannedHeader>(&*result)) {
     on_header_scanned(*header, out);
+  } else if (const auto* gguf = std::get_if<work::ScannedGguf>(&*result)) {
+    on_gguf_scanned(*gguf, out);
   } else if (const auto* gate = std::get_if<work::BuiltGateBlob>(&*result)) {
     ask({Purpose::gate_publish}, work::PublishBlob{gate->blob}, out);
   } else if (const auto* expert = std::get_if<work::BuiltExpertBlob>(&*result)) {
@@ -221,14 +234,7 @@ void Job::on_config(const work::StoreResult& result, Outbox& out) {
     return;
   }
   checkpoint_ = std::move(*checkpoint);
-  is_answered_ = true;
-  out.emplace_back(Started{
-      waiter_,
-      rpc::PrepareStartedAnswer{.job_id = id_,
-                                .key = {call_.model, call_.layer},
-                                .total_experts = static_cast<std::uint32_t>(experts_.size()),
-                                .include_gate = call_.include_gate,
-                                .quant_json = call_.quant ? call_.quant->echo_json : "null"}});
+  answer_started(out);
   if (!single_file_.empty()) {
     files_to_scan_.push_back(single_file_);
     next_file(out);
@@ -236,6 +242,20 @@ void Job::on_config(const work::StoreResult& result, Outbox& out) {
   }
   ask({Purpose::index}, work::ReadSource{root_, std::string(kIndexFile), 0, kIndexBytesMax, true},
       out);
+}
+
+rpc::PrepareStartedAnswer Job::started_answer() const {
+  return {.job_id = id_,
+          .key = {call_.model, call_.layer},
+          .total_experts = static_cast<std::uint32_t>(experts_.size()),
+          .include_gate = call_.include_gate,
+          .quant_json = call_.quant ? call_.quant->echo_json : "null"};
+}
+
+void Job::answer_started(Outbox& out) {
+  is_answered_ = true;
+  Result<rpc::PrepareStartedAnswer> answer(started_answer());
+  out.emplace_back(Started{waiter_, std::move(answer)});
 }
 
 void Job::on_index(const work::StoreResult& result, Outbox& out) {
@@ -251,22 +271,21 @@ void Job::on_index(const work::StoreResult& result, Outbox& out) {
   }
   ask({Purpose::index_scan},
       work::ScanIndex{std::get<work::ReadBytes>(*result).bytes,
-                      checkpoint_.layer_prefix(call_.layer)},
+                      scan_prefixes(checkpoint_, call_.layer)},
       out);
 }
 
 void Job::on_index_scanned(const work::ScannedIndex& scanned, Outbox& out) {
   files_ = scanned.files;
-  std::set<std::string> distinct;
-  for (const std::string& tensor : wanted_tensors()) {
-    const auto it = files_.find(tensor);
-    if (it == files_.end()) {
-      refuse({ErrorCode::runtime, std::string(kIndexFile), "tensor '" + tensor + "' is missing"},
-             out);
-      return;
-    }
-    distinct.insert(it->second);
+  const auto wanted =
+      wanted_tensors(checkpoint_, call_.layer, experts_, call_.include_gate,
+                     [this](const std::string& tensor) { return files_.contains(tensor); });
+  if (!wanted) {
+    refuse(in_file(wanted.error()), out);
+    return;
   }
+  std::set<std::string> distinct;
+  for (const std::string& tensor : *wanted) distinct.insert(files_.at(tensor));
   files_to_scan_.assign(distinct.begin(), distinct.end());
   next_file(out);
 }
@@ -288,13 +307,18 @@ void Job::on_header(const Pending& pending, const work::StoreResult& result, Out
       return;
     }
     file_bytes_ = stat.size_bytes;
+    if (checkpoint_.is_gguf) return read_gguf_prefix(kGgufPrefixBytes, out);
     ask({Purpose::header_length}, work::ReadSource{root_, file, 0, kPrefixBytes, true}, out);
     return;
   }
   const BufferRef& bytes = std::get<work::ReadBytes>(*result).bytes;
+  if (pending.purpose == Purpose::gguf_prefix) {
+    ask({Purpose::gguf_scan}, work::ScanGguf{bytes, file_bytes_, call_.layer}, out);
+    return;
+  }
   if (pending.purpose == Purpose::header) {
     ask({Purpose::header_scan},
-        work::ScanHeader{bytes, file_bytes_, checkpoint_.layer_prefix(call_.layer)}, out);
+        work::ScanHeader{bytes, file_bytes_, scan_prefixes(checkpoint_, call_.layer)}, out);
     return;
   }
   const auto length = tensor::safetensors_header_length(bytes.bytes(), file_bytes_);

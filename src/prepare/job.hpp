@@ -3,8 +3,9 @@
 /// One prepare job: from config.json to published blobs, as a state machine.
 ///
 /// Steps: config -> (answer) -> index -> headers, a file at a time -> gate and experts, a few at a
-/// time. Each step asks for one or more reads or computations; `pending_` says what each
-/// outstanding one is for. After the end everything late is ignored.
+/// time. A GGUF file has all but its tensors in its header: header -> (answer) -> headers of
+/// further parts -> gate and experts. Each step asks for one or more reads or computations;
+/// `pending_` says what each outstanding one is for. After the end everything late is ignored.
 #include <deque>
 #include <map>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "tenzro/prepare/jobs.hpp"
 
 #include "checkpoint.hpp"
+#include "layer_plan.hpp"
 
 namespace tenzro::prepare {
 
@@ -46,6 +48,8 @@ class Job {
     header_length,
     header,
     header_scan,
+    gguf_prefix,
+    gguf_scan,
     gate_part,
     gate_build,
     gate_publish,
@@ -62,13 +66,13 @@ class Job {
 
   struct Located {
     std::string file;
-    tensor::TensorInfo info;
+    work::SourceTensor info;
   };
 
-  /// The matrices of one expert (gate, up, down) or of the gate (weight, bias), as their bytes come
-  /// in.
+  /// What one blob is made of, as its bytes come in.
+  template <typename Plan>
   struct Parts {
-    std::vector<work::SourceMatrix> matrices;
+    Plan plan;
     std::size_t missing = 0;
     rpc::PreparedBlob blob;
   };
@@ -86,20 +90,21 @@ class Job {
   void begin_reading(Outbox& out);
   void begin_gate(Outbox& out);
   void begin_expert(ExpertIndex expert, Outbox& out);
-  void begin_parts(Parts& parts, Pending pending, const std::vector<std::string>& tensors,
-                   Outbox& out);
+  void begin_reads(const std::vector<Read>& reads, Pending pending, Outbox& out);
   void on_part(const Pending& pending, const work::ReadBytes& bytes, Outbox& out);
   void build_gate(Outbox& out);
   void build_expert(ExpertIndex expert, Outbox& out);
   void on_published(const Pending& pending, const work::Published& published, Outbox& out);
   void next_expert(Outbox& out);
   void finish_if_done();
-  [[nodiscard]] Status check_shape(const std::string& tensor,
-                                   std::vector<std::uint64_t> shape) const;
-  [[nodiscard]] Status check_shapes() const;
-  [[nodiscard]] std::vector<std::string> wanted_tensors() const;
-  [[nodiscard]] std::vector<std::string> expert_tensors(ExpertIndex expert) const;
-  [[nodiscard]] std::vector<std::string> gate_tensors() const;
+  void answer_started(Outbox& out);
+  [[nodiscard]] rpc::PrepareStartedAnswer started_answer() const;
+  void read_gguf_prefix(std::uint64_t bytes, Outbox& out);
+  void on_gguf_scanned(const work::ScannedGguf& scanned, Outbox& out);
+  [[nodiscard]] FindTensor finder() const;
+  [[nodiscard]] Status check_plans() const;
+  /// An error that names a tensor, with the file that holds it or should.
+  [[nodiscard]] Error in_file(Error error) const;
   void refuse(Error error, Outbox& out);
   void finish(rpc::PrepareState state, std::optional<std::string> error);
 
@@ -111,7 +116,7 @@ class Job {
   work::JobIds& ids_;
 
   std::string root_;         ///< directory of the checkpoint
-  std::string single_file_;  ///< the only safetensors file; empty for a sharded checkpoint
+  std::string single_file_;  ///< the only file, or a GGUF's first; empty for a sharded checkpoint
   Checkpoint checkpoint_;
   std::vector<ExpertIndex> experts_;
   std::map<std::string, std::string, std::less<>> files_;  ///< tensor -> file, from the index
@@ -119,8 +124,8 @@ class Job {
   std::uint64_t file_bytes_ = 0;  ///< of the file being scanned
   std::map<std::string, Located, std::less<>> located_;
   std::map<JobId, Pending> pending_;
-  Parts gate_parts_;
-  std::map<ExpertIndex, Parts> parts_;
+  Parts<GatePlan> gate_parts_;
+  std::map<ExpertIndex, Parts<ExpertPlan>> parts_;
   std::size_t next_ = 0;  ///< index into experts_
 
   rpc::PrepareState state_ = rpc::PrepareState::running;

@@ -1,82 +1,43 @@
-#include <algorithm>
-
 #include "tenzro/base/assert.hpp"
 #include "tenzro/wire/uri.hpp"
 
 #include "job.hpp"
 
 namespace tenzro::prepare {
-namespace {
 
-constexpr std::size_t kGate = 0;
-constexpr std::size_t kUp = 1;
-constexpr std::size_t kDown = 2;
+FindTensor Job::finder() const {
+  return [this](const std::string& tensor) -> const work::SourceTensor* {
+    const auto it = located_.find(tensor);
+    return it == located_.end() ? nullptr : &it->second.info;
+  };
+}
 
-}  // namespace
-
-std::vector<std::string> Job::expert_tensors(ExpertIndex expert) const {
-  std::vector<std::string> tensors;
-  for (const Projection projection : {Projection::gate, Projection::up, Projection::down}) {
-    tensors.push_back(checkpoint_.expert_name(call_.layer, expert, projection));
+Error Job::in_file(Error error) const {
+  const auto it = located_.find(error.where);
+  if (it != located_.end()) {
+    error.where = it->second.file;
+  } else {
+    error.where = single_file_.empty() ? "model.safetensors.index.json" : single_file_;
   }
-  return tensors;
+  return error;
 }
 
-std::vector<std::string> Job::gate_tensors() const {
-  std::vector<std::string> tensors{checkpoint_.router_name(call_.layer)};
-  if (checkpoint_.has_selection_bias) tensors.push_back(checkpoint_.bias_name(call_.layer));
-  return tensors;
-}
-
-std::vector<std::string> Job::wanted_tensors() const {
-  std::vector<std::string> tensors;
-  if (call_.include_gate) tensors = gate_tensors();
+Status Job::check_plans() const {
+  const FindTensor find = finder();
+  if (call_.include_gate) {
+    if (const auto gate = plan_gate(checkpoint_, call_.layer, find); !gate) {
+      return fail(in_file(gate.error()));
+    }
+  }
   for (const ExpertIndex expert : experts_) {
-    for (std::string& tensor : expert_tensors(expert)) tensors.push_back(std::move(tensor));
-  }
-  return tensors;
-}
-
-Status Job::check_shape(const std::string& tensor, std::vector<std::uint64_t> shape) const {
-  const auto it = located_.find(tensor);
-  if (it == located_.end()) {
-    return fail(ErrorCode::runtime, single_file_, "tensor '" + tensor + "' is missing");
-  }
-  const Located& located = it->second;
-  if (located.info.shape != shape) {
-    return fail(ErrorCode::runtime, located.file,
-                "tensor '" + tensor + "' has shape " + tensor::shape_text(located.info.shape) +
-                    ", expected " + tensor::shape_text(shape));
-  }
-  const tensor::DType dtype = located.info.dtype;
-  if (dtype != tensor::DType::f32 && dtype != tensor::DType::f16 && dtype != tensor::DType::bf16) {
-    return fail(ErrorCode::runtime, located.file,
-                "tensor '" + tensor + "' has unsupported dtype " + std::string(name_of(dtype)) +
-                    " (want F32, F16, or BF16)");
+    const auto plan = plan_expert(checkpoint_, call_.layer, expert, find);
+    if (!plan) return fail(in_file(plan.error()));
   }
   return {};
 }
 
-Status Job::check_shapes() const {
-  Status status;
-  if (call_.include_gate) {
-    const std::vector<std::string> tensors = gate_tensors();
-    status = check_shape(tensors[0], {checkpoint_.num_experts, checkpoint_.hidden});
-    if (status && tensors.size() > 1) status = check_shape(tensors[1], {checkpoint_.num_experts});
-  }
-  for (const ExpertIndex expert : experts_) {
-    const std::uint32_t ffn = checkpoint_.ffn_width(expert);
-    const std::vector<std::string> tensors = expert_tensors(expert);
-    if (status) status = check_shape(tensors[kGate], {ffn, checkpoint_.hidden});
-    if (status) status = check_shape(tensors[kUp], {ffn, checkpoint_.hidden});
-    if (status) status = check_shape(tensors[kDown], {checkpoint_.hidden, ffn});
-    if (!status) break;
-  }
-  return status;
-}
-
 void Job::begin_reading(Outbox& out) {
-  if (auto status = check_shapes(); !status) {
+  if (auto status = check_plans(); !status) {
     refuse(status.error(), out);
     return;
   }
@@ -85,29 +46,32 @@ void Job::begin_reading(Outbox& out) {
   finish_if_done();  // no expert and no gate were asked for
 }
 
-void Job::begin_parts(Parts& parts, Pending pending, const std::vector<std::string>& tensors,
-                      Outbox& out) {
-  parts.missing = tensors.size();
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const Located& located = located_.at(tensors[i]);
-    const std::vector<std::uint64_t>& shape = located.info.shape;
-    parts.matrices.push_back({.tensor = tensors[i],
-                              .dtype = located.info.dtype,
-                              .rows = shape.size() == 2 ? static_cast<std::uint32_t>(shape[0]) : 1,
-                              .cols = static_cast<std::uint32_t>(shape.back())});
+void Job::begin_reads(const std::vector<Read>& reads, Pending pending, Outbox& out) {
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    const Read& read = reads[i];
     pending.part = i;
     ask(pending,
-        work::ReadSource{root_, located.file, located.info.begin, located.info.bytes(), false},
+        work::ReadSource{root_, located_.at(read.tensor).file, read.begin, read.end - read.begin,
+                         false},
         out);
   }
 }
 
 void Job::begin_gate(Outbox& out) {
-  begin_parts(gate_parts_, {Purpose::gate_part}, gate_tensors(), out);
+  auto plan = plan_gate(checkpoint_, call_.layer, finder());
+  TENZRO_ASSERT(plan.has_value());  // check_plans saw it
+  gate_parts_.plan = std::move(*plan);
+  gate_parts_.missing = gate_parts_.plan.reads.size();
+  begin_reads(gate_parts_.plan.reads, {Purpose::gate_part}, out);
 }
 
 void Job::begin_expert(ExpertIndex expert, Outbox& out) {
-  begin_parts(parts_[expert], {Purpose::expert_part, expert}, expert_tensors(expert), out);
+  auto plan = plan_expert(checkpoint_, call_.layer, expert, finder());
+  TENZRO_ASSERT(plan.has_value());  // check_plans saw it
+  Parts<ExpertPlan>& parts = parts_[expert];
+  parts.plan = std::move(*plan);
+  parts.missing = parts.plan.reads.size();
+  begin_reads(parts.plan.reads, {Purpose::expert_part, expert}, out);
 }
 
 void Job::next_expert(Outbox& out) {
@@ -121,32 +85,26 @@ void Job::finish_if_done() {
 }
 
 void Job::on_part(const Pending& pending, const work::ReadBytes& bytes, Outbox& out) {
-  const bool is_gate = pending.purpose == Purpose::gate_part;
-  Parts& parts = is_gate ? gate_parts_ : parts_.at(pending.expert);
-  parts.matrices[pending.part].bytes = bytes.bytes;
-  if (--parts.missing > 0) return;
-  if (is_gate) {
-    build_gate(out);
-  } else {
-    build_expert(pending.expert, out);
+  if (pending.purpose == Purpose::gate_part) {
+    gate_parts_.plan.job.parts[pending.part] = bytes.bytes;
+    if (--gate_parts_.missing == 0) build_gate(out);
+    return;
   }
+  Parts<ExpertPlan>& parts = parts_.at(pending.expert);
+  parts.plan.job.parts[pending.part] = bytes.bytes;
+  if (--parts.missing == 0) build_expert(pending.expert, out);
 }
 
 void Job::build_gate(Outbox& out) {
-  work::BuildGateBlob job{.spec = checkpoint_.router, .weight = std::move(gate_parts_.matrices[0])};
-  if (gate_parts_.matrices.size() > 1) job.bias = std::move(gate_parts_.matrices[1]);
-  gate_parts_.matrices.clear();
-  ask({Purpose::gate_build}, std::move(job), out);
+  ask({Purpose::gate_build}, std::move(gate_parts_.plan.job), out);
+  gate_parts_.plan = {};
 }
 
 void Job::build_expert(ExpertIndex expert, Outbox& out) {
-  std::vector<work::SourceMatrix>& matrices = parts_.at(expert).matrices;
-  work::BuildExpertBlob job{.spec = checkpoint_.ffn,
-                            .gate = std::move(matrices[kGate]),
-                            .up = std::move(matrices[kUp]),
-                            .down = std::move(matrices[kDown]),
-                            .strict = call_.strict};
-  matrices.clear();
+  work::BuildExpertBlob job = std::move(parts_.at(expert).plan.job);
+  parts_.at(expert).plan = {};
+  job.strict = call_.strict;
+  job.dense_f32 = call_.dense_f32;
   if (call_.quant) {
     job.gate_quant = call_.quant->gate;
     job.up_quant = call_.quant->up;

@@ -40,11 +40,11 @@ constexpr Param kPrepareParams[] = {
     {"dense",
      {"string", R"({"type":"string","enum":["f32"]})"},
      Need::optional,
-     "What sources other than F32, F16 and BF16 become where they stay dense: F32 instead of BF16. "
-     "This version prepares none of those sources, so it changes nothing yet."},
+     "What packed sources (FP8, FP4, int4, and GGUF blocks other than Q8_0, Q4_K and Q6_K) become "
+     "where they stay dense: F32 instead of BF16."},
     {"source", types::kText, Need::optional,
-     "Where the checkpoint is, on the node's machine: a directory, a `.safetensors` file, or "
-     "`file://` of either. Needed: nothing is fetched from a hub yet."}};
+     "Where the checkpoint is, on the node's machine: a directory, a `.safetensors` or `.gguf` "
+     "file, or `file://` of these. Needed: nothing is fetched from a hub yet."}};
 
 // ---- readers
 

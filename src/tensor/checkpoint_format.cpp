@@ -34,18 +34,6 @@ std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) {
   return a / b + static_cast<std::uint64_t>(a % b != 0);
 }
 
-bool is_scale_dtype(CheckpointFormat format, DType dtype) {
-  switch (format) {
-    case CheckpointFormat::fp8_block128:
-      return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f8_e8m0;
-    case CheckpointFormat::fp4_group32:
-      return dtype == DType::f8_e8m0 || dtype == DType::u8;
-    case CheckpointFormat::int4_group32:
-      return dtype == DType::bf16 || dtype == DType::f16 || dtype == DType::f32;
-  }
-  return false;
-}
-
 /// Whole words and groups a row: needs cols to divide by the group where there are groups.
 std::uint64_t value_row_bytes(CheckpointFormat format, std::uint64_t cols) {
   return format == CheckpointFormat::fp8_block128 ? cols : cols / 2;
@@ -137,6 +125,18 @@ void decode_int4(const PackedMatrix& matrix, std::uint64_t row, std::span<float>
 }
 
 }  // namespace
+
+bool is_scale_dtype(CheckpointFormat format, DType dtype) {
+  switch (format) {
+    case CheckpointFormat::fp8_block128:
+      return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f8_e8m0;
+    case CheckpointFormat::fp4_group32:
+      return dtype == DType::f8_e8m0 || dtype == DType::u8;
+    case CheckpointFormat::int4_group32:
+      return dtype == DType::bf16 || dtype == DType::f16 || dtype == DType::f32;
+  }
+  return false;
+}
 
 std::string_view name_of(CheckpointFormat format) {
   switch (format) {

@@ -9,6 +9,7 @@
 #include "finite.hpp"
 #include "lanes.hpp"
 #include "rounding.hpp"
+#include "weighted_grid.hpp"
 
 namespace tenzro::tensor {
 namespace {
@@ -20,10 +21,16 @@ constexpr float kValueMax = 15.0F;
 constexpr float kScaleMax = 63.0F;
 constexpr std::size_t kPacked = 4;
 constexpr std::size_t kValues = 16;
-/// The search tries inverse scales (15 - 1 + 0.1 * step) / range for step 0..20.
-constexpr int kSearchSteps = 20;
-constexpr float kSearchStart = -1.0F;
-constexpr float kSearchStep = 0.1F;
+
+/// The search tries inverse scales (15 + start + step * i) / range for i = 0..steps.
+struct Search {
+  float start;
+  float step;
+  int steps;
+};
+
+constexpr Search kSearch{-1.0F, 0.1F, 20};
+constexpr Search kWeightedSearch{-0.9F, 0.05F, 36};
 
 /// Element i of four groups.
 using Group = std::array<Lanes, kGroupElements>;
@@ -56,6 +63,13 @@ Lanes square_root(Lanes x) {
   return x;
 }
 
+void add_up(const Group& x, Weights& weights) {
+  for (std::size_t i = 0; i < kGroupElements; ++i) {
+    weights.sum += weights.each[i];
+    weights.sum_x += weights.each[i] * x[i];
+  }
+}
+
 /// Larger elements count more: each weighs the root mean square plus its magnitude.
 Weights weigh(const Group& x) {
   Lanes squares{};
@@ -64,9 +78,18 @@ Weights weigh(const Group& x) {
   Weights weights;
   for (std::size_t i = 0; i < kGroupElements; ++i) {
     weights.each[i] = mean + select(x[i] < all_lanes(0.0F), -x[i], x[i]);
-    weights.sum += weights.each[i];
-    weights.sum_x += weights.each[i] * x[i];
   }
+  add_up(x, weights);
+  return weights;
+}
+
+/// Importance times a magnitude; `variance` is twice the block's mean square.
+Weights weigh_by(const Group& x, const Group& importance, float variance) {
+  Weights weights;
+  for (std::size_t i = 0; i < kGroupElements; ++i) {
+    weights.each[i] = importance[i] * square_root(all_lanes(variance) + x[i] * x[i]);
+  }
+  add_up(x, weights);
   return weights;
 }
 
@@ -103,7 +126,7 @@ LaneMask try_scale(const Group& x, const Weights& weights, Lanes inverse_scale, 
   return determinant > all_lanes(0.0F);
 }
 
-Fit fit_groups(const Group& x) {
+Fit fit_groups(const Group& x, const Weights& weights, const Search& search) {
   Lanes low = x[0];
   Lanes high = x[0];
   for (const Lanes element : x) {
@@ -114,7 +137,6 @@ Fit fit_groups(const Group& x) {
   best.minimum = select(low > all_lanes(0.0F), all_lanes(0.0F), low);
   const LaneMask is_flat = high == best.minimum;
   const Lanes flat_minimum = best.minimum;
-  const Weights weights = weigh(x);
   const Lanes inverse = all_lanes(kValueMax) / (high - best.minimum);
   best.scale = all_lanes(1.0F) / inverse;
   for (std::size_t i = 0; i < kGroupElements; ++i) {
@@ -122,9 +144,9 @@ Fit fit_groups(const Group& x) {
   }
   Lanes best_error = weighted_error(x, weights, best);
   Fit trial;
-  for (int step = 0; step <= kSearchSteps; ++step) {
+  for (int step = 0; step <= search.steps; ++step) {
     // A better minimum found on the way widens or narrows the range of the steps after it.
-    const float levels = kSearchStart + kSearchStep * static_cast<float>(step) + kValueMax;
+    const float levels = search.start + search.step * static_cast<float>(step) + kValueMax;
     const LaneMask is_solved =
         try_scale(x, weights, all_lanes(levels) / (high - best.minimum), best.minimum, trial);
     const Lanes error = weighted_error(x, weights, trial);
@@ -220,25 +242,36 @@ Grid make_grid(const std::array<Fit, kBatches>& fits, std::byte* block) {
   return grid;
 }
 
-}  // namespace
+/// The same for groups that count by `group_weights`.
+Grid make_weighted_grid(const std::array<Fit, kBatches>& fits,
+                        const std::array<Lanes, kBatches>& group_weights, std::byte* block) {
+  std::array<float, kGroups> scales{};
+  std::array<float, kGroups> drops{};
+  std::array<float, kGroups> weights{};
+  for (std::size_t j = 0; j < kGroups; ++j) {
+    scales[j] = fits[j / kLanes].scale[j % kLanes];
+    drops[j] = -fits[j / kLanes].minimum[j % kLanes];
+    weights[j] = group_weights[j / kLanes][j % kLanes];
+  }
+  const WeightedGrid scale = fit_weighted_grid(scales, weights);
+  const WeightedGrid drop = fit_weighted_grid(drops, weights);
+  store_f16_bits(f32_to_f16(scale.step), block + kQ4KScaleField);
+  store_f16_bits(f32_to_f16(drop.step), block + kQ4KMinimumField);
+  return {scale.places, drop.places};
+}
 
-void encode_q4_k(std::span<const float, kQ4KElements> x, std::span<std::byte, kQ4KBytes> block) {
-  if (!all_finite(x)) {
-    std::fill(block.begin(), block.end(), std::byte{0});
-    store_f16_bits(kF16Nan, &block[kQ4KScaleField]);
-    store_f16_bits(kF16Nan, &block[kQ4KMinimumField]);
-    return;
-  }
-  std::array<Group, kBatches> groups{};
-  std::array<Fit, kBatches> fits;
-  for (std::size_t batch = 0; batch < kBatches; ++batch) {
-    groups[batch] = load(x.data() + batch * kLanes * kGroupElements);
-    fits[batch] = fit_groups(groups[batch]);
-  }
-  const Grid grid = make_grid(fits, block.data());
-  pack(grid, &block[kPacked]);
-  const float scale = load_f16(&block[kQ4KScaleField]);
-  const float minimum = load_f16(&block[kQ4KMinimumField]);
+void fill_non_finite(std::span<std::byte, kQ4KBytes> block) {
+  std::fill(block.begin(), block.end(), std::byte{0});
+  store_f16_bits(kF16Nan, &block[kQ4KScaleField]);
+  store_f16_bits(kF16Nan, &block[kQ4KMinimumField]);
+}
+
+/// Writes grid and values; the block's f16 scales are already there.
+void finish_block(const std::array<Group, kBatches>& groups, std::array<Fit, kBatches>& fits,
+                  const Grid& grid, std::byte* block) {
+  pack(grid, block + kPacked);
+  const float scale = load_f16(block + kQ4KScaleField);
+  const float minimum = load_f16(block + kQ4KMinimumField);
   for (std::size_t batch = 0; batch < kBatches; ++batch) {
     Lanes scales{};
     Lanes minimums{};
@@ -247,8 +280,43 @@ void encode_q4_k(std::span<const float, kQ4KElements> x, std::span<std::byte, kQ
       minimums[lane] = minimum * static_cast<float>(grid.mins[batch * kLanes + lane]);
     }
     requantize(groups[batch], scales, minimums, fits[batch].values);
-    pack_values(fits[batch].values, &block[kValues + batch * kLanes / 2 * kGroupElements]);
+    pack_values(fits[batch].values, block + kValues + batch * kLanes / 2 * kGroupElements);
   }
+}
+
+}  // namespace
+
+void encode_q4_k(std::span<const float, kQ4KElements> x, std::span<std::byte, kQ4KBytes> block) {
+  if (!all_finite(x)) return fill_non_finite(block);
+  std::array<Group, kBatches> groups{};
+  std::array<Fit, kBatches> fits;
+  for (std::size_t batch = 0; batch < kBatches; ++batch) {
+    groups[batch] = load(x.data() + batch * kLanes * kGroupElements);
+    fits[batch] = fit_groups(groups[batch], weigh(groups[batch]), kSearch);
+  }
+  const Grid grid = make_grid(fits, block.data());
+  finish_block(groups, fits, grid, block.data());
+}
+
+void encode_q4_k_weighted(std::span<const float, kQ4KElements> x,
+                          std::span<const float, kQ4KElements> importance,
+                          std::span<std::byte, kQ4KBytes> block) {
+  if (!all_finite(x)) return fill_non_finite(block);
+  float squares = 0;
+  for (const float element : x) squares += element * element;
+  const float variance = 2 * squares / static_cast<float>(kQ4KElements);
+  std::array<Group, kBatches> groups{};
+  std::array<Fit, kBatches> fits;
+  std::array<Lanes, kBatches> group_weights{};
+  for (std::size_t batch = 0; batch < kBatches; ++batch) {
+    const std::size_t first = batch * kLanes * kGroupElements;
+    groups[batch] = load(x.data() + first);
+    const Weights weights = weigh_by(groups[batch], load(importance.data() + first), variance);
+    group_weights[batch] = weights.sum;
+    fits[batch] = fit_groups(groups[batch], weights, kWeightedSearch);
+  }
+  const Grid grid = make_weighted_grid(fits, group_weights, block.data());
+  finish_block(groups, fits, grid, block.data());
 }
 
 void decode_q4_k(std::span<const std::byte, kQ4KBytes> block, std::span<float, kQ4KElements> out) {

@@ -20,6 +20,10 @@ inline constexpr std::size_t kQ4KMinimumField = 2;
 
 /// A non-finite element makes the whole block zero with NaN scales.
 void encode_q4_k(std::span<const float, kQ4KElements> x, std::span<std::byte, kQ4KBytes> block);
+/// As encode_q4_k, with how much each element counts.
+void encode_q4_k_weighted(std::span<const float, kQ4KElements> x,
+                          std::span<const float, kQ4KElements> importance,
+                          std::span<std::byte, kQ4KBytes> block);
 void decode_q4_k(std::span<const std::byte, kQ4KBytes> block, std::span<float, kQ4KElements> out);
 
 }  // namespace tenzro::tensor

@@ -49,21 +49,27 @@ Lanes quantize(Lanes scaled) {
   return rounded_within(scaled, kValueMin, kValueMax);
 }
 
-/// Weighted sums over a group for one inverse scale; elements weigh their own square.
+/// Weighted sums over a group for one inverse scale.
 struct Sums {
   Lanes xl{};
   Lanes l2{};
 };
 
-Sums sums_for(const Group& x, Lanes inverse_scale) {
+Sums sums_for(const Group& x, const Group& weights, Lanes inverse_scale) {
   Sums sums;
-  for (const Lanes element : x) {
-    const Lanes value = quantize(inverse_scale * element);
-    const Lanes weight = element * element;
-    sums.xl += weight * element * value;
-    sums.l2 += weight * value * value;
+  for (std::size_t i = 0; i < kGroupElements; ++i) {
+    const Lanes value = quantize(inverse_scale * x[i]);
+    sums.xl += weights[i] * x[i] * value;
+    sums.l2 += weights[i] * value * value;
   }
   return sums;
+}
+
+/// Where nothing else is said an element weighs its own square.
+Group squares_of(const Group& x) {
+  Group squares{};
+  for (std::size_t i = 0; i < kGroupElements; ++i) squares[i] = x[i] * x[i];
+  return squares;
 }
 
 /// Each group's element of largest magnitude, with its sign: it takes the value -32, the longer end
@@ -81,10 +87,10 @@ Lanes largest_of(const Group& x) {
 }
 
 /// The groups' scales by weighted least squares over a few roundings, and the values under them.
-Fit fit_groups(const Group& x) {
+Fit fit_groups(const Group& x, const Group& weights) {
   const Lanes largest = largest_of(x);
   Lanes inverse = all_lanes(kValueMin) / largest;
-  Sums sums = sums_for(x, inverse);
+  Sums sums = sums_for(x, weights, inverse);
   Fit best;
   best.scale = select(sums.l2 != all_lanes(0.0F), sums.xl / sums.l2, all_lanes(0.0F));
   Lanes best_score = best.scale * sums.xl;
@@ -92,7 +98,7 @@ Fit fit_groups(const Group& x) {
   for (int step = -kSearchSteps; step <= kSearchSteps; ++step) {
     if (step == 0) continue;
     inverse = all_lanes(kValueMin - kSearchStep * static_cast<float>(step)) / largest;
-    sums = sums_for(x, inverse);
+    sums = sums_for(x, weights, inverse);
     const LaneMask is_better =
         (sums.l2 > all_lanes(0.0F)) & (sums.xl * sums.xl > best_score * sums.l2);
     best.scale = select(is_better, sums.xl / sums.l2, best.scale);
@@ -144,9 +150,11 @@ void pack(const std::array<std::uint8_t, kQ6KElements>& values, std::byte* block
   }
 }
 
-}  // namespace
+using Importance = std::span<const float>;
 
-void encode_q6_k(std::span<const float, kQ6KElements> x, std::span<std::byte, kQ6KBytes> block) {
+/// `importance` is empty where elements weigh their own square.
+void encode_block(std::span<const float, kQ6KElements> x, Importance importance,
+                  std::span<std::byte, kQ6KBytes> block) {
   std::fill(block.begin(), block.end(), std::byte{0});
   if (!all_finite(x)) {
     store_f16_bits(kF16Nan, &block[kQ6KScaleField]);
@@ -156,8 +164,11 @@ void encode_q6_k(std::span<const float, kQ6KElements> x, std::span<std::byte, kQ
   std::array<Fit, kBatches> fits;
   float largest = 0.0F;
   for (std::size_t batch = 0; batch < kBatches; ++batch) {
-    groups[batch] = load(x.data() + batch * kLanes * kGroupElements);
-    fits[batch] = fit_groups(groups[batch]);
+    const std::size_t first = batch * kLanes * kGroupElements;
+    groups[batch] = load(x.data() + first);
+    const Group weights =
+        importance.empty() ? squares_of(groups[batch]) : load(importance.data() + first);
+    fits[batch] = fit_groups(groups[batch], weights);
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       const float scale = fits[batch].scale[lane];
       if (std::abs(scale) > std::abs(largest)) largest = scale;
@@ -180,6 +191,18 @@ void encode_q6_k(std::span<const float, kQ6KElements> x, std::span<std::byte, kQ
     store_values(fits[batch].values, values.data() + batch * kLanes * kGroupElements);
   }
   pack(values, block.data());
+}
+
+}  // namespace
+
+void encode_q6_k(std::span<const float, kQ6KElements> x, std::span<std::byte, kQ6KBytes> block) {
+  encode_block(x, {}, block);
+}
+
+void encode_q6_k_weighted(std::span<const float, kQ6KElements> x,
+                          std::span<const float, kQ6KElements> importance,
+                          std::span<std::byte, kQ6KBytes> block) {
+  encode_block(x, importance, block);
 }
 
 void decode_q6_k(std::span<const std::byte, kQ6KBytes> block, std::span<float, kQ6KElements> out) {

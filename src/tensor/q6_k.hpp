@@ -17,6 +17,10 @@ inline constexpr std::size_t kQ6KScaleField = 208;
 
 /// A non-finite element makes the whole block zero with a NaN scale.
 void encode_q6_k(std::span<const float, kQ6KElements> x, std::span<std::byte, kQ6KBytes> block);
+/// As encode_q6_k, with how much each element counts.
+void encode_q6_k_weighted(std::span<const float, kQ6KElements> x,
+                          std::span<const float, kQ6KElements> importance,
+                          std::span<std::byte, kQ6KBytes> block);
 void decode_q6_k(std::span<const std::byte, kQ6KBytes> block, std::span<float, kQ6KElements> out);
 
 }  // namespace tenzro::tensor

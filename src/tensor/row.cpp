@@ -96,6 +96,24 @@ void encode_row(WeightType type, std::span<const float> x, std::span<std::byte> 
   }
 }
 
+void encode_row_weighted(WeightType type, std::span<const float> x,
+                         std::span<const float> importance, std::span<std::byte> out) {
+  TENZRO_ASSERT(importance.size() == x.size());
+  TENZRO_ASSERT(out.size() == row_bytes(type, x.size()));
+  if (type != WeightType::q4_k && type != WeightType::q6_k) return encode_row(type, x, out);
+  const std::size_t bytes = block_bytes(type);
+  for (std::size_t block = 0; block < x.size() / kQ4KElements; ++block) {
+    const auto values = x.subspan(block * kQ4KElements).first<kQ4KElements>();
+    const auto weights = importance.subspan(block * kQ4KElements).first<kQ4KElements>();
+    const auto to = out.subspan(block * bytes, bytes);
+    if (type == WeightType::q4_k) {
+      encode_q4_k_weighted(values, weights, to.first<kQ4KBytes>());
+    } else {
+      encode_q6_k_weighted(values, weights, to.first<kQ6KBytes>());
+    }
+  }
+}
+
 void decode_row(WeightType type, std::span<const std::byte> row, std::span<float> out) {
   TENZRO_ASSERT(row.size() == row_bytes(type, out.size()));
   switch (type) {
@@ -135,27 +153,26 @@ double dot_reference(WeightType type, std::span<const std::byte> row, std::span<
   return sum;
 }
 
-std::optional<RowDefect> find_defect(WeightType type, std::span<const std::byte> row) {
+bool is_finite_row(WeightType type, std::span<const std::byte> row) {
   TENZRO_ASSERT(row.size() % block_bytes(type) == 0);
-  bool is_finite = true;
   switch (type) {
     case WeightType::f32:
     case WeightType::f16:
     case WeightType::bf16:
-      is_finite = is_dense_finite(type, row);
-      break;
+      return is_dense_finite(type, row);
     case WeightType::q8_0:
-      is_finite = !has_bad_scale(row, kQ80Bytes, kQ80ScaleField);
-      break;
+      return !has_bad_scale(row, kQ80Bytes, kQ80ScaleField);
     case WeightType::q4_k:
-      is_finite = !has_bad_scale(row, kQ4KBytes, kQ4KScaleField) &&
-                  !has_bad_scale(row, kQ4KBytes, kQ4KMinimumField);
-      break;
+      return !has_bad_scale(row, kQ4KBytes, kQ4KScaleField) &&
+             !has_bad_scale(row, kQ4KBytes, kQ4KMinimumField);
     case WeightType::q6_k:
-      is_finite = !has_bad_scale(row, kQ6KBytes, kQ6KScaleField);
-      break;
+      return !has_bad_scale(row, kQ6KBytes, kQ6KScaleField);
   }
-  if (!is_finite) return RowDefect::non_finite;
+  return false;
+}
+
+std::optional<RowDefect> find_defect(WeightType type, std::span<const std::byte> row) {
+  if (!is_finite_row(type, row)) return RowDefect::non_finite;
   if (type == WeightType::q8_0 && has_q8_minus_128(row)) return RowDefect::q8_minus_128;
   return std::nullopt;
 }

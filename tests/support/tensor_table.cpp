@@ -57,6 +57,14 @@ const TensorTable::Place& TensorTable::place(const std::string& name) const {
   return found->second;
 }
 
+std::vector<std::string> TensorTable::names(const std::string& prefix) const {
+  std::vector<std::string> found;
+  for (const auto& [name, place] : places_) {
+    if (name.starts_with(prefix)) found.push_back(name);
+  }
+  return found;
+}
+
 const tensor::TensorInfo& TensorTable::info(const std::string& name) const {
   return place(name).info;
 }

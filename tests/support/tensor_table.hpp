@@ -28,6 +28,9 @@ class TensorTable {
 
   [[nodiscard]] bool has(const std::string& name) const { return places_.contains(name); }
 
+  /// Names that begin with `prefix`.
+  [[nodiscard]] std::vector<std::string> names(const std::string& prefix) const;
+
   [[nodiscard]] const tensor::TensorInfo& info(const std::string& name) const;
   [[nodiscard]] std::span<const std::byte> bytes(const std::string& name) const;
 

@@ -40,6 +40,7 @@
 
 #include "tenzro/base/result.hpp"
 #include "tenzro/compute/weights.hpp"
+#include "tenzro/tensor/row_encoder.hpp"
 
 namespace tenzro::compute {
 
@@ -128,6 +129,8 @@ class Backend {
       const MatrixView& matrix, std::span<const float> bias, Executor& executor) = 0;
   [[nodiscard]] virtual Status run_experts(const ExpertsJob& job, Executor& executor) = 0;
   [[nodiscard]] virtual Status run_matmul(const MatmulJob& job, Executor& executor) = 0;
+  /// What quantises rows of checkpoints, with the reference's bytes. The default is the scalar one.
+  [[nodiscard]] virtual const tensor::RowEncoder& row_encoder() const;
 };
 
 /// Backends in order of preference. Filled by `daemon`; there are no self-registering globals.

@@ -46,12 +46,20 @@ enum class WeightType : std::uint8_t {
 /// Encodes one row. Dense types convert (f16/bf16 round to nearest even).
 /// Requires x.size() % block_elements(type) == 0 and out.size() == row_bytes(type, x.size()).
 void encode_row(WeightType type, std::span<const float> x, std::span<std::byte> out);
+/// As encode_row, where the columns do not count alike: bytes of ggml's quantiser with an
+/// importance matrix. Q4_K and Q6_K heed it, other types do as encode_row does. Requires
+/// importance.size() == x.size(), finite and not negative.
+void encode_row_weighted(WeightType type, std::span<const float> x,
+                         std::span<const float> importance, std::span<std::byte> out);
 /// Decodes one row. Same size requirements.
 void decode_row(WeightType type, std::span<const std::byte> row, std::span<float> out);
 
 /// Reference dot of one encoded weight row with f32 activations, accumulated in double.
 [[nodiscard]] double dot_reference(WeightType type, std::span<const std::byte> row,
                                    std::span<const float> x);
+
+/// False where a dense element or a block's scale is infinite or NaN.
+[[nodiscard]] bool is_finite_row(WeightType type, std::span<const std::byte> row);
 
 /// What makes an encoded row unfit to be served, or nothing.
 enum class RowDefect : std::uint8_t { non_finite, q8_minus_128 };

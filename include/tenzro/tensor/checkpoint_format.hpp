@@ -38,6 +38,9 @@ enum class CheckpointFormat : std::uint8_t { fp8_block128, fp4_group32, int4_gro
 
 [[nodiscard]] std::string_view name_of(CheckpointFormat format);
 
+/// Whether scales of `format` may be stored as `dtype`.
+[[nodiscard]] bool is_scale_dtype(CheckpointFormat format, DType dtype);
+
 /// Views of one matrix's bytes, whole.
 struct PackedMatrix {
   CheckpointFormat format = CheckpointFormat::fp8_block128;

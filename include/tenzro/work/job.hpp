@@ -20,13 +20,12 @@
 #include "tenzro/compute/backend.hpp"
 #include "tenzro/routing/routed.hpp"
 #include "tenzro/rpc/exchange.hpp"
-#include "tenzro/tensor/dtype.hpp"
-#include "tenzro/tensor/safetensors.hpp"
 #include "tenzro/wire/exec_message.hpp"
 #include "tenzro/wire/gate_blob.hpp"
 #include "tenzro/work/gate.hpp"
 #include "tenzro/work/partial.hpp"
 #include "tenzro/work/remote.hpp"
+#include "tenzro/work/source.hpp"
 
 namespace tenzro::work {
 
@@ -222,74 +221,13 @@ struct VerifiedReply {
   std::vector<ExpertOutput> outputs;
 };
 
-/// Which file of a sharded checkpoint holds each tensor whose name starts with `prefix`.
-struct ScanIndex {
-  BufferRef json;  ///< model.safetensors.index.json
-  std::string prefix;
-};
-
-struct ScannedIndex {
-  std::map<std::string, std::string, std::less<>> files;
-};
-
-/// The tensors of a safetensors header whose names start with `prefix`.
-struct ScanHeader {
-  BufferRef json;  ///< without the eight length bytes
-  std::uint64_t file_bytes = 0;
-  std::string prefix;
-};
-
-struct ScannedHeader {
-  std::map<std::string, tensor::TensorInfo, std::less<>> tensors;
-};
-
-/// Source bytes of one matrix, row-major: F32, F16 or BF16.
-struct SourceMatrix {
-  std::string tensor;  ///< checkpoint name, for messages
-  tensor::DType dtype = tensor::DType::bf16;
-  std::uint32_t rows = 0;
-  std::uint32_t cols = 0;
-  BufferRef bytes;
-};
-
-/// Build one expert blob: quantise, write. The body is prepare::build_expert_blob.
-struct BuildExpertBlob {
-  compute::FfnSpec spec;
-  std::optional<SourceMatrix> gate;
-  SourceMatrix up;
-  SourceMatrix down;
-  std::optional<tensor::WeightType> gate_quant;
-  std::optional<tensor::WeightType> up_quant;
-  std::optional<tensor::WeightType> down_quant;
-  /// Refuse a projection whose rows do not divide by the block instead of falling back to Q8_0.
-  bool strict = false;
-};
-
-struct BuiltExpertBlob {
-  BufferRef blob;
-  std::optional<tensor::WeightType> gate_type;
-  tensor::WeightType up_type = tensor::WeightType::f32;
-  tensor::WeightType down_type = tensor::WeightType::f32;
-};
-
-/// Build a gate blob; `bias` has one row. The body is prepare::build_gate_blob.
-struct BuildGateBlob {
-  wire::RouterSpec spec;
-  SourceMatrix weight;
-  std::optional<SourceMatrix> bias;
-};
-
-struct BuiltGateBlob {
-  BufferRef blob;
-};
-
 using Job = std::variant<AdmitExpert, AdmitGate, RunGate, RunExperts, Combine, SignReceipt,
                          EncodeCall, VerifyReply, DecodeExec, SignExec, ReadFrame, WriteFrame,
-                         ScanIndex, ScanHeader, BuildExpertBlob, BuildGateBlob>;
-using JobOutput =
-    std::variant<AdmittedExpert, AdmittedGate, GateResult, ExpertsResult, CombineResult,
-                 SignedReceipt, EncodedCall, VerifiedReply, DecodedExec, SignedExec, FrameRead,
-                 FrameWritten, ScannedIndex, ScannedHeader, BuiltExpertBlob, BuiltGateBlob>;
+                         ScanIndex, ScanHeader, ScanGguf, BuildExpertBlob, BuildGateBlob>;
+using JobOutput = std::variant<AdmittedExpert, AdmittedGate, GateResult, ExpertsResult,
+                               CombineResult, SignedReceipt, EncodedCall, VerifiedReply,
+                               DecodedExec, SignedExec, FrameRead, FrameWritten, ScannedIndex,
+                               ScannedHeader, ScannedGguf, BuiltExpertBlob, BuiltGateBlob>;
 using JobResult = Result<JobOutput>;
 
 // ---- store operations

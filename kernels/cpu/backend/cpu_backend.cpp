@@ -24,7 +24,7 @@ std::uint64_t physical_memory_bytes() {
 }  // namespace
 
 CpuBackend::CpuBackend(const KernelSet& kernels, std::size_t scratch_bytes_max)
-    : kernels_(kernels), scratch_bytes_max_(scratch_bytes_max) {}
+    : kernels_(kernels), row_encoder_(kernels.isa), scratch_bytes_max_(scratch_bytes_max) {}
 
 std::string_view CpuBackend::name() const {
   switch (kernels_.isa) {

@@ -3,6 +3,7 @@
 /// compute::Backend over a kernel set. See tenzro/kernels/cpu.hpp for the rules.
 #include "tenzro/compute/backend.hpp"
 
+#include "kernels/cpu/backend/cpu_row_encoder.hpp"
 #include "kernels/cpu/backend/kernel_table.hpp"
 
 namespace tenzro::kernels {
@@ -26,10 +27,13 @@ class CpuBackend final : public compute::Backend {
   [[nodiscard]] Status run_matmul(const compute::MatmulJob& job,
                                   compute::Executor& executor) override;
 
+  [[nodiscard]] const tensor::RowEncoder& row_encoder() const override { return row_encoder_; }
+
   [[nodiscard]] const KernelSet& kernels() const { return kernels_; }
 
  private:
   KernelSet kernels_;
+  CpuRowEncoder row_encoder_;
   std::size_t scratch_bytes_max_;
 };
 

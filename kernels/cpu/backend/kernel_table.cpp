@@ -21,6 +21,10 @@ extern "C" {
 #define TZ_ACTIVATION(function, isa) void function(const TzActivation* job);
 #include "kernels/cpu/activation/activation.inc"
 #undef TZ_ACTIVATION
+#define TZ_ENCODE(function, source, type, isa) \
+  void function(const void* x, std::size_t blocks, std::uint8_t* out);
+#include "kernels/cpu/quantize/encode.inc"
+#undef TZ_ENCODE
 }
 
 namespace tenzro::kernels {
@@ -57,6 +61,13 @@ constexpr ActivationKernel kActivation[] = {
 #define TZ_ACTIVATION(function, isa) {#function, Isa::isa, function},
 #include "kernels/cpu/activation/activation.inc"
 #undef TZ_ACTIVATION
+};
+
+constexpr EncodeKernel kEncode[] = {
+#define TZ_ENCODE(function, source, type, isa) \
+  {#function, tensor::DType::source, tensor::WeightType::type, Isa::isa, function},
+#include "kernels/cpu/quantize/encode.inc"
+#undef TZ_ENCODE
 };
 
 constexpr std::array kTypes = {tensor::WeightType::f32,  tensor::WeightType::f16,
@@ -97,6 +108,10 @@ std::span<const QuantizeKernel> quantize_kernels() {
 
 std::span<const ActivationKernel> activation_kernels() {
   return kActivation;
+}
+
+std::span<const EncodeKernel> encode_kernels() {
+  return kEncode;
 }
 
 const MatmulKernel& KernelSet::matmul_of(tensor::WeightType type) const {

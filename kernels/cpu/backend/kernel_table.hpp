@@ -10,6 +10,7 @@
 #include "tenzro/compute/backend.hpp"
 #include "tenzro/kernels/cpu.hpp"
 #include "tenzro/tensor/block.hpp"
+#include "tenzro/tensor/dtype.hpp"
 
 #include "kernels/cpu/abi.hpp"
 
@@ -57,6 +58,15 @@ struct QuantizeKernel {
   TzQuantizeFn run;
 };
 
+/// Quantises weights, with the reference's bytes. There is no scalar line: tensor has that.
+struct EncodeKernel {
+  std::string_view name;
+  tensor::DType source;
+  tensor::WeightType type;
+  Isa isa;
+  TzEncodeFn run;
+};
+
 struct ActivationKernel {
   std::string_view name;
   Isa isa;
@@ -68,6 +78,7 @@ struct ActivationKernel {
 [[nodiscard]] std::span<const TileKernel> tile_kernels();
 [[nodiscard]] std::span<const QuantizeKernel> quantize_kernels();
 [[nodiscard]] std::span<const ActivationKernel> activation_kernels();
+[[nodiscard]] std::span<const EncodeKernel> encode_kernels();
 
 /// For every op the line with the widest ISA up to `isa`.
 struct KernelSet {

@@ -88,7 +88,7 @@ TEST(PrepareJobs, RowsThatDoNotDivideBecomeQ8AndTheStatusSaysSo) {
   EXPECT_EQ(refused.state, rpc::PrepareState::failed);
   EXPECT_EQ(
       refused.error,
-      "tensor '" + kMlp +
+      "layer 0 expert 0: tensor '" + kMlp +
           "experts.0.down_proj.weight' has rows of 64, which do not divide by the 256 of q4_k "
           "(strict)");
 }
@@ -117,8 +117,9 @@ TEST(PrepareJobs, RefusesWhatTheCheckpointDoesNotHaveBeforeTheJobBegins) {
             "start: expert 3 out of range: toy has 3 routed experts");
   EXPECT_EQ(error_of(folder, [](auto& call) { call.source = std::nullopt; }),
             "start: unknown catalog model_id: toy");
-  EXPECT_EQ(error_of(folder, [](auto& call) { call.source = "ftp://x"; }),
-            "start: source: must be a directory, a .safetensors file, or file:// of either");
+  EXPECT_EQ(
+      error_of(folder, [](auto& call) { call.source = "ftp://x"; }),
+      "start: source: must be a directory, a .safetensors or .gguf file, or file:// of these");
   EXPECT_EQ(error_of(folder, [](auto& call) { call.source = "/nowhere/at/all"; }).substr(0, 14),
             "start: source:");
 }
@@ -185,9 +186,10 @@ TEST(PrepareJobs, SpoiledTensorsAreNamedWithTheirFile) {
     const float bad = std::numeric_limits<float>::infinity();
     std::memcpy(tensors[up].bytes.data() + 5UL * 32 * sizeof bad, &bad, sizeof bad);
   });
-  EXPECT_EQ(error_of(infinite), "tensor '" + up + "' has a non-finite value in row 5");
+  const std::string where = "layer 0 expert 1: ";
+  EXPECT_EQ(error_of(infinite), where + "tensor '" + up + "' has a non-finite value in row 5");
   EXPECT_EQ(error_of(infinite, [](auto& call) { call.quant = plan_of(tensor::WeightType::q8_0); }),
-            "tensor '" + up + "' has a non-finite value in row 5");
+            where + "tensor '" + up + "' has a non-finite value in row 5");
 }
 
 TEST(PrepareJobs, IndexThatLacksATensorOrNamesAMissingFileIsRefused) {
@@ -198,6 +200,42 @@ TEST(PrepareJobs, IndexThatLacksATensorOrNamesAMissingFileIsRefused) {
   folder.write("model.safetensors.index.json", R"({"weight_map": 3})");
   EXPECT_EQ(error_of(folder),
             "model.safetensors.index.json: weight_map is missing or not an object");
+}
+
+TEST(PrepareJobs, IndexThatNamesAFileOutsideTheFolderIsRefused) {
+  const CheckpointFolder folder(Shape{});
+  for (const char* file : {"../model.safetensors", "/etc/passwd", "a/b.safetensors", "..", ""}) {
+    folder.write("model.safetensors.index.json",
+                 R"({"weight_map": {")" + kMlp + R"(gate.weight": ")" + file + R"("}})");
+    const std::string error = error_of(folder);
+    EXPECT_NE(error.find("not a name inside the checkpoint's folder"), std::string::npos) << error;
+  }
+}
+
+TEST(PrepareJobs, AGgufFileIsPreparedWithItsBlocksAsTheyAre) {
+  NodeWorld world;
+  const rpc::PrepareExpertsCall call{
+      .model = "toy",
+      .layer = 0,
+      .source = std::string(TENZRO_TEST_DATA) + "/gguf/two_experts.gguf"};
+  const auto status = run(world, call);
+  ASSERT_EQ(status.state, rpc::PrepareState::completed) << status.error.value_or("");
+  ASSERT_EQ(status.experts.size(), 2U);
+  ASSERT_TRUE(status.gate.has_value());
+  EXPECT_EQ(status.experts[1].gate_type, tensor::WeightType::q4_k);
+  EXPECT_EQ(status.experts[1].up_type, tensor::WeightType::bf16);
+  EXPECT_EQ(status.experts[1].down_type, tensor::WeightType::q6_k);
+  rpc::PrepareExpertsCall beyond = call;
+  beyond.layer = 1;
+  const auto refused = run(world, beyond);
+  EXPECT_EQ(refused.error, "start: layer: 1 is out of range: the checkpoint has 1 layers");
+}
+
+TEST(PrepareJobs, AFileThatOnlyCallsItselfGgufIsRefusedByName) {
+  const CheckpointFolder folder(Shape{});
+  folder.write("model.gguf", "<html></html>");
+  EXPECT_EQ(error_of(folder, [&](auto& call) { call.source = folder.path() + "/model.gguf"; }),
+            "start: model.gguf: GGUF parse error: the file is an HTML page");
 }
 
 TEST(PrepareJobs, TruncatedFileIsSaidToBeShort) {

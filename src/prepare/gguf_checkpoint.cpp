@@ -1,0 +1,196 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "tenzro/base/bytes.hpp"
+
+#include "checkpoint.hpp"
+#include "pattern.hpp"
+
+namespace tenzro::prepare {
+namespace {
+
+using compute::Activation;
+using tensor::GgufValue;
+using wire::Scoring;
+using Metadata = std::map<std::string, GgufValue, std::less<>>;
+
+/// What an architecture does that its metadata does not say.
+struct Architecture {
+  std::string_view names;
+  Scoring scoring = Scoring::softmax;
+  bool normalize = true;
+  wire::SharedGate shared_gate = wire::SharedGate::none;
+  wire::SelectionOrder order = wire::SelectionOrder::score_then_topk;
+  wire::BiasOn bias_on = wire::BiasOn::selection;
+  wire::ScaleOn scale_on = wire::ScaleOn::weights;
+  Activation activation = Activation::silu;
+};
+
+constexpr std::array kArchitectures{
+    Architecture{.names = "qwen3moe"},
+    Architecture{.names = "qwen3next|qwen35moe", .shared_gate = wire::SharedGate::sigmoid},
+    Architecture{.names = "deepseek2|glm-dsa|kimi-k2", .scoring = Scoring::sigmoid},
+    Architecture{
+        .names = "nemotron_h_moe", .scoring = Scoring::sigmoid, .activation = Activation::relu2},
+    Architecture{.names = "gpt-oss",
+                 .order = wire::SelectionOrder::topk_then_softmax,
+                 .bias_on = wire::BiasOn::logits,
+                 .activation = Activation::swigluoai},
+};
+
+/// Values of expert_gating_func.
+enum GatingFunction : std::uint32_t { softmax = 1, sigmoid = 2, softmax_of_selected = 3 };
+
+/// Reads keys below the architecture's name, keeping the first error.
+class Reader {
+ public:
+  Reader(const Metadata& metadata, std::string architecture)
+      : metadata_(metadata), architecture_(std::move(architecture)) {}
+
+  std::optional<std::uint32_t> optional_count(std::string_view key, std::uint32_t min,
+                                              std::uint32_t max) {
+    const GgufValue* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    std::optional<std::uint64_t> number;
+    if (const auto* plain = std::get_if<std::uint64_t>(value)) number = *plain;
+    if (const auto* whole = std::get_if<std::int64_t>(value); whole != nullptr && *whole >= 0) {
+      number = static_cast<std::uint64_t>(*whole);
+    }
+    if (number && *number >= min && *number <= max) return static_cast<std::uint32_t>(*number);
+    refuse(key, "must be an integer from " + std::to_string(min) + " to " + std::to_string(max));
+    return min;
+  }
+
+  std::uint32_t count(std::string_view key, std::uint32_t max) {
+    const auto value = optional_count(key, 1, max);
+    if (!value) refuse(key, "is missing");
+    return value.value_or(1);
+  }
+
+  double number(std::string_view key, double absent) {
+    const GgufValue* value = find(key);
+    if (value == nullptr) return absent;
+    if (const auto* real = std::get_if<double>(value)) return *real;
+    refuse(key, "must be a number");
+    return absent;
+  }
+
+  bool boolean(std::string_view key, bool absent) {
+    const GgufValue* value = find(key);
+    if (value == nullptr) return absent;
+    if (const auto* flag = std::get_if<bool>(value)) return *flag;
+    refuse(key, "must be true or false");
+    return absent;
+  }
+
+  void refuse(std::string_view key, const std::string& why) {
+    if (!error_) error_ = Error{ErrorCode::runtime, architecture_ + "." + std::string(key), why};
+  }
+
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+
+ private:
+  [[nodiscard]] const GgufValue* find(std::string_view key) const {
+    const auto found = metadata_.find(architecture_ + "." + std::string(key));
+    return found == metadata_.end() ? nullptr : &found->second;
+  }
+
+  const Metadata& metadata_;
+  std::string architecture_;
+  std::optional<Error> error_;
+};
+
+void read_scoring(Reader& reader, Checkpoint& to) {
+  const auto function = reader.optional_count("expert_gating_func", 0, UINT32_MAX);
+  switch (function.value_or(0)) {
+    case 0:  // not said: the architecture's own
+      break;
+    case GatingFunction::softmax:
+      to.router.scoring = Scoring::softmax;
+      break;
+    case GatingFunction::sigmoid:
+      to.router.scoring = Scoring::sigmoid;
+      break;
+    case GatingFunction::softmax_of_selected:
+      to.router.scoring = Scoring::softmax;
+      to.router.order = wire::SelectionOrder::topk_then_softmax;
+      break;
+    default:
+      reader.refuse("expert_gating_func", std::to_string(*function) + " is not known");
+  }
+  to.router.epsilon = to.router.scoring == Scoring::softmax ? 0 : 1e-20;
+}
+
+void read_router(Reader& reader, const Architecture& architecture, Checkpoint& to) {
+  wire::RouterSpec& router = to.router;
+  router.declared = true;
+  router.scoring = architecture.scoring;
+  router.order = architecture.order;
+  router.bias_on = architecture.bias_on;
+  router.scale_on = architecture.scale_on;
+  read_scoring(reader, to);
+  router.top_k = reader.count("expert_used_count", to.num_experts);
+  router.normalize = reader.boolean("expert_weights_norm", architecture.normalize);
+  // Writers leave 0 where there is no scale.
+  const double scale = reader.number("expert_weights_scale", 1);
+  router.scale = scale == 0 ? 1 : scale;
+  router.n_group = reader.optional_count("expert_group_count", 0, to.num_experts).value_or(1);
+  if (router.n_group == 0) router.n_group = 1;
+  router.topk_group =
+      reader.optional_count("expert_group_used_count", 0, router.n_group).value_or(router.n_group);
+  if (router.topk_group == 0) router.topk_group = router.n_group;
+  if (to.num_experts % router.n_group != 0) {
+    reader.refuse("expert_group_count", "does not divide the number of experts");
+  }
+  router.shared_count = to.shared_experts;
+  if (to.shared_experts > 0) router.shared_gate = architecture.shared_gate;
+}
+
+void read_shape(Reader& reader, const Architecture& architecture, Checkpoint& to) {
+  to.hidden = reader.count("embedding_length", kWidthMax);
+  to.expert_width = to.hidden;
+  to.num_experts = reader.count("expert_count", kExpertsMax);
+  to.expert_ffn = reader.count("expert_feed_forward_length", kWidthMax);
+  const bool has_shared = architecture.shared_gate != wire::SharedGate::none;
+  to.shared_experts =
+      reader.optional_count("expert_shared_count", 0, kSharedMax).value_or(has_shared ? 1 : 0);
+  const std::uint64_t fused = std::uint64_t{to.expert_ffn} * to.shared_experts;
+  if (fused > kWidthMax) reader.refuse("expert_shared_count", "makes the shared expert too wide");
+  to.shared_ffn = static_cast<std::uint32_t>(fused);
+  const auto stated = reader.optional_count("expert_shared_feed_forward_length", 0, kWidthMax);
+  if (to.shared_experts > 0 && stated.value_or(0) > 0) to.shared_ffn = *stated;
+  to.mtp_layers = reader.optional_count("nextn_predict_layers", 0, kLayersMax).value_or(0);
+  const std::uint32_t blocks = reader.count("block_count", kLayersMax);
+  if (to.mtp_layers >= blocks) reader.refuse("nextn_predict_layers", "leaves no other layer");
+  to.layers = blocks - std::min(blocks, to.mtp_layers);
+  to.dense_first = reader.optional_count("leading_dense_block_count", 0, kLayersMax).value_or(0);
+}
+
+}  // namespace
+
+Result<Checkpoint> read_gguf_checkpoint(const Metadata& metadata) {
+  const auto found = metadata.find("general.architecture");
+  const auto* name = found == metadata.end() ? nullptr : std::get_if<std::string>(&found->second);
+  if (name == nullptr) return fail(ErrorCode::runtime, "general.architecture", "is missing");
+  const Architecture* architecture = nullptr;
+  for (const Architecture& one : kArchitectures) {
+    if (is_one_of(*name, one.names)) architecture = &one;
+  }
+  if (architecture == nullptr) {
+    return fail(ErrorCode::runtime, "",
+                "no MoE tensor-naming scheme for architecture '" + echo(*name) + "'");
+  }
+  Checkpoint checkpoint;
+  checkpoint.family = &gguf_names();
+  checkpoint.model_type = *name;
+  checkpoint.is_gguf = true;
+  checkpoint.ffn.activation = architecture->activation;
+  Reader reader(metadata, *name);
+  read_shape(reader, *architecture, checkpoint);
+  read_router(reader, *architecture, checkpoint);
+  if (reader.error()) return fail(*reader.error());
+  return checkpoint;
+}
+
+}  // namespace tenzro::prepare
