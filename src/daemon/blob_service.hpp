@@ -18,7 +18,10 @@ namespace tenzro::daemon {
 
 class BlobService {
  public:
-  BlobService(exec::Loop& loop, store::Store& store);
+  /// Whether another node may have blobs.
+  using MayFetch = std::function<bool(const EndpointId&)>;
+
+  BlobService(exec::Loop& loop, store::Store& store, MayFetch may_fetch);
   ~BlobService();
   BlobService(const BlobService&) = delete;
   BlobService& operator=(const BlobService&) = delete;
@@ -34,6 +37,8 @@ class BlobService {
   void on_gone(http::RequestRef ref);
 
  private:
+  /// By its scope, or as a node that signed the request and may.
+  [[nodiscard]] bool may_read(const http::Caller& caller) const;
   void refuse(http::RequestRef ref, const Error& error);
   /// As for pages: 401 without a known token, 403 with one that does not suffice.
   void refuse_scope(http::RequestRef ref, const http::Caller& caller);
@@ -42,6 +47,7 @@ class BlobService {
 
   exec::Loop& loop_;
   store::Store& store_;
+  MayFetch may_fetch_;
   http::Server* server_ = nullptr;
   std::map<http::RequestRef, std::shared_ptr<store::Upload>> uploads_;
   std::shared_ptr<bool> alive_;

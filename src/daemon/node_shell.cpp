@@ -7,6 +7,7 @@
 
 #include "tenzro/node/run_job.hpp"
 
+#include "downloader.hpp"
 #include "http_caller.hpp"
 
 namespace tenzro::daemon {
@@ -63,10 +64,12 @@ NodeShell::~NodeShell() {
   *alive_ = false;
 }
 
-void NodeShell::begin(const std::vector<work::HoldingRow>& rows, std::function<void()> on_ready) {
+void NodeShell::begin(const std::vector<work::HoldingRow>& rows,
+                      const std::vector<work::LoggedJob>& jobs, std::function<void()> on_ready) {
   on_ready_ = std::move(on_ready);
   node::Outbox out;
   node_.on_index(workshop_.loop.now(), rows, out);
+  node_.on_job_log(workshop_.loop.now(), jobs, out);
   node_.join_mesh(workshop_.loop.now(), wall_ms(), signing_, out);
   apply(std::move(out));
 }
@@ -135,8 +138,16 @@ struct NodeShell::Effects {
     shell.http_caller_->call(std::move(call));
   }
 
+  void operator()(node::Download& download) const {
+    if (shell.downloader_ != nullptr) return shell.downloader_->download(std::move(download));
+    shell.workshop_.loop.post([&shell = shell, alive = shell.alive_, id = download.id] {
+      if (*alive) shell.on_downloaded(id, {.failure = "no HTTP client is open"});
+    });
+  }
+
   void operator()(node::CancelCall& call) const {
-    // One of the two knows it.
+    // One of them knows it.
+    if (shell.downloader_ != nullptr) shell.downloader_->cancel(call.id);
     if (shell.endpoint_ != nullptr) shell.endpoint_->cancel(call.id);
     if (shell.http_caller_ != nullptr) shell.http_caller_->cancel(call.id);
   }
@@ -187,6 +198,12 @@ void NodeShell::on_reply(PeerCallId call, Result<net::Reply> reply) {
 void NodeShell::on_peer_reply(PeerCallId call, const work::CallResult& result) {
   node::Outbox out;
   node_.on_peer_reply(workshop_.loop.now(), call, result, out);
+  apply(std::move(out));
+}
+
+void NodeShell::on_downloaded(PeerCallId call, const work::Downloaded& downloaded) {
+  node::Outbox out;
+  node_.on_downloaded(workshop_.loop.now(), call, downloaded, out);
   apply(std::move(out));
 }
 

@@ -2,62 +2,97 @@
 /// \file
 /// One prepare job: from config.json to published blobs, as a state machine.
 ///
-/// Steps: config -> (answer) -> index -> headers, a file at a time -> gate and experts, a few at a
-/// time. Each step asks for one or more reads or computations; `pending_` says what each
-/// outstanding one is for. After the end everything late is ignored.
+/// Steps: config -> (answer) -> index -> layer after layer: headers, a file at a time -> space ->
+/// gate and experts, a few at a time. Each step asks for one or more reads or computations;
+/// `pending_` and `reads_` say what each outstanding one is for. After the end everything late is
+/// ignored. job.cpp: begin, end and what comes back; job_files.cpp: config, index and headers;
+/// job_parts.cpp: gates and experts; job_status.cpp: what is told of it.
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tenzro/prepare/jobs.hpp"
 
 #include "checkpoint.hpp"
+#include "record.hpp"
+#include "source_reader.hpp"
 
 namespace tenzro::prepare {
 
+/// What a job uses of its node; all outlive it.
+struct JobContext {
+  const Options& options;
+  const catalog::Model* model = nullptr;  ///< null: not in the catalogue
+  work::JobIds& ids;
+  work::CallIds& calls;
+  Prng& prng;
+};
+
 class Job {
  public:
-  Job(std::string id, RequestId waiter, rpc::PrepareExpertsCall call, const catalog::Model* model,
-      const Options& options, work::JobIds& ids);
+  Job(std::string id, rpc::PrepareExpertsCall call, const JobContext& context);
 
-  void start(Outbox& out);
-  void on_job_done(JobId id, const work::JobResult& result, Outbox& out);
-  void on_store_done(JobId id, const work::StoreResult& result, Outbox& out);
+  void start(Instant now, RequestId waiter, Outbox& out);
+  /// A job of an earlier life, with what it published.
+  void restore(const JobRecord& record, const std::vector<work::LoggedPart>& parts);
+  /// Goes on where it ended; the waiter, if any, is answered at once.
+  void resume(Instant now, std::optional<RequestId> waiter, Outbox& out);
+  void on_job_done(Instant now, JobId id, const work::JobResult& result, Outbox& out);
+  void on_store_done(Instant now, JobId id, const work::StoreResult& result, Outbox& out);
+  void on_downloaded(Instant now, PeerCallId call, const work::Downloaded& downloaded, Outbox& out);
+  void on_loaded(Instant now, JobId id, const Status& status, Outbox& out);
+  void on_tick(Instant now, Outbox& out);
+  [[nodiscard]] std::optional<Instant> next_deadline() const;
   /// False where it was over already.
-  bool cancel();
+  bool cancel(Instant now, Outbox& out);
+  /// Ends a job that cannot go on now.
+  void give_up(Instant now, const std::string& why, Outbox& out);
 
   [[nodiscard]] const std::string& id() const { return id_; }
 
   [[nodiscard]] bool is_running() const { return state_ == rpc::PrepareState::running; }
 
+  [[nodiscard]] bool is_completed() const { return state_ == rpc::PrepareState::completed; }
+
   /// False for a job whose start was refused: nobody was told its id.
   [[nodiscard]] bool is_known() const { return is_answered_ && !was_refused_; }
 
-  [[nodiscard]] rpc::PrepareStatusAnswer status() const;
+  [[nodiscard]] std::size_t parts() const { return done_.size() + gates_done_.size(); }
+
+  [[nodiscard]] rpc::PrepareStatusAnswer status(Instant now) const;
+  /// Without the blobs.
+  [[nodiscard]] rpc::PrepareStatusAnswer summary(Instant now) const;
 
  private:
   enum class Purpose : std::uint8_t {
     config,
     index,
     index_scan,
-    file_size,
     header_length,
     header,
     header_scan,
+    space,
     gate_part,
     gate_build,
     gate_publish,
+    gate_load,
     expert_part,
     expert_build,
     expert_publish,
+    expert_load,
+    held,    ///< whether what an earlier life published is loaded
+    logged,  ///< nothing follows
   };
 
   struct Pending {
     Purpose purpose = Purpose::config;
     ExpertIndex expert = 0;
     std::size_t part = 0;
+    LayerIndex layer = 0;  ///< of `held`
   };
 
   struct Located {
@@ -66,24 +101,50 @@ class Job {
   };
 
   /// The matrices of one expert (gate, up, down) or of the gate (weight, bias), as their bytes come
-  /// in.
+  /// in; then its blob, until that is published and, where it is to be, loaded.
   struct Parts {
     std::vector<work::SourceMatrix> matrices;
     std::size_t missing = 0;
     rpc::PreparedBlob blob;
+    BufferRef bytes;
   };
 
+  using Slot = std::pair<LayerIndex, ExpertIndex>;
+
+  // job.cpp
+  void ask(Pending pending, SourceRead read, Outbox& out);
   void ask(Pending pending, work::StoreOp op, Outbox& out);
   void ask(Pending pending, work::Job job, Outbox& out);
+  void ask_load(Pending pending, const rpc::PreparedBlob& blob, BufferRef bytes, Outbox& out);
+  void take_reads(Outbox& out);
   void on_read(const Pending& pending, const work::StoreResult& result, Outbox& out);
+  void log(Outbox& out);
+  void refuse(Error error, Outbox& out);
+  void finish(rpc::PrepareState state, std::optional<std::string> error, Outbox& out);
+  void ask_if_held(Pending pending, const rpc::PreparedBlob& blob, Outbox& out);
+  void check_held(Outbox& out);
+  void on_held(const Pending& pending, bool is_held, Outbox& out);
+
+  // job_files.cpp
+  [[nodiscard]] Result<SourceAddress> find_source() const;
+  void begin(Outbox& out);
   void on_config(const work::StoreResult& result, Outbox& out);
   [[nodiscard]] Status accept(const Checkpoint& checkpoint);
+  [[nodiscard]] Status choose_layers(const Checkpoint& checkpoint);
+  [[nodiscard]] Status choose_experts(const Checkpoint& checkpoint);
+  void begin_index(Outbox& out);
+  void begin_layers(Outbox& out);
+  void next_layer(Outbox& out);
+  [[nodiscard]] bool is_layer_done(LayerIndex layer) const;
   void on_index(const work::StoreResult& result, Outbox& out);
   void on_index_scanned(const work::ScannedIndex& scanned, Outbox& out);
   void next_file(Outbox& out);
   void on_header(const Pending& pending, const work::StoreResult& result, Outbox& out);
   void on_header_scanned(const work::ScannedHeader& scanned, Outbox& out);
+
+  // job_parts.cpp
   void begin_reading(Outbox& out);
+  void on_space(Outbox& out);
   void begin_gate(Outbox& out);
   void begin_expert(ExpertIndex expert, Outbox& out);
   void begin_parts(Parts& parts, Pending pending, const std::vector<std::string>& tensors,
@@ -91,34 +152,46 @@ class Job {
   void on_part(const Pending& pending, const work::ReadBytes& bytes, Outbox& out);
   void build_gate(Outbox& out);
   void build_expert(ExpertIndex expert, Outbox& out);
+  void on_built(const Pending& pending, const work::BuiltExpertBlob& built, Outbox& out);
   void on_published(const Pending& pending, const work::Published& published, Outbox& out);
+  void on_part_done(const Pending& pending, Outbox& out);
   void next_expert(Outbox& out);
-  void finish_if_done();
+  void finish_layer_if_done(Outbox& out);
   [[nodiscard]] Status check_shape(const std::string& tensor,
                                    std::vector<std::uint64_t> shape) const;
   [[nodiscard]] Status check_shapes() const;
   [[nodiscard]] std::vector<std::string> wanted_tensors() const;
   [[nodiscard]] std::vector<std::string> expert_tensors(ExpertIndex expert) const;
   [[nodiscard]] std::vector<std::string> gate_tensors() const;
-  void refuse(Error error, Outbox& out);
-  void finish(rpc::PrepareState state, std::optional<std::string> error);
+
+  // job_status.cpp
+  [[nodiscard]] rpc::PrepareProgress progress(Instant now) const;
+  [[nodiscard]] std::uint64_t source_bytes() const;
+  [[nodiscard]] std::uint64_t blob_bytes() const;
+  [[nodiscard]] rpc::PrepareStartedAnswer started_answer() const;
+  void answer_started(RequestId waiter, Outbox& out) const;
 
   std::string id_;
   RequestId waiter_{};
-  rpc::PrepareExpertsCall call_;
-  const catalog::Model* model_ = nullptr;
-  Options options_;
-  work::JobIds& ids_;
+  rpc::PrepareExpertsCall call_;  ///< `layer` is the one at work
+  JobContext context_;
+  const Options& options_;
+  Instant now_{};  ///< of the last event
 
-  std::string root_;         ///< directory of the checkpoint
-  std::string single_file_;  ///< the only safetensors file; empty for a sharded checkpoint
+  std::optional<SourceReader> reader_;
+  FileVersions files_known_;  ///< of an earlier life
+  std::string single_file_;   ///< the only safetensors file; empty for a sharded checkpoint
+  BufferRef index_;           ///< of a sharded checkpoint
   Checkpoint checkpoint_;
+  std::vector<LayerIndex> layers_;
+  std::size_t next_layer_ = 0;  ///< index into layers_
   std::vector<ExpertIndex> experts_;
   std::map<std::string, std::string, std::less<>> files_;  ///< tensor -> file, from the index
   std::deque<std::string> files_to_scan_;
   std::uint64_t file_bytes_ = 0;  ///< of the file being scanned
   std::map<std::string, Located, std::less<>> located_;
   std::map<JobId, Pending> pending_;
+  std::map<ReadId, Pending> reads_;
   Parts gate_parts_;
   std::map<ExpertIndex, Parts> parts_;
   std::size_t next_ = 0;  ///< index into experts_
@@ -127,8 +200,17 @@ class Job {
   std::optional<std::string> error_;
   bool is_answered_ = false;
   bool was_refused_ = false;
-  std::map<ExpertIndex, rpc::PreparedBlob> done_;
-  std::optional<rpc::PreparedBlob> gate_done_;
+  std::map<Slot, rpc::PreparedBlob> done_;
+  std::map<LayerIndex, rpc::PreparedBlob> gates_done_;
+  std::size_t held_unknown_ = 0;  ///< blobs of which the node has not said whether they are loaded
+
+  // Progress, of this life.
+  Instant begun_{};
+  Instant ended_{};
+  std::uint64_t layer_bytes_ = 0;          ///< of the checkpoint, that the layer at work needs
+  std::uint64_t earlier_bytes_ = 0;        ///< of the layers before it
+  std::size_t earlier_layers_ = 0;         ///< how many those are
+  std::uint64_t bytes_left_of_layer_ = 0;  ///< not read yet
 };
 
 }  // namespace tenzro::prepare

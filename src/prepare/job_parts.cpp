@@ -1,6 +1,6 @@
 #include <algorithm>
+#include <utility>
 
-#include "tenzro/base/assert.hpp"
 #include "tenzro/wire/uri.hpp"
 
 #include "job.hpp"
@@ -80,9 +80,16 @@ void Job::begin_reading(Outbox& out) {
     refuse(status.error(), out);
     return;
   }
-  if (call_.include_gate) begin_gate(out);
+  layer_bytes_ = source_bytes();
+  bytes_left_of_layer_ = layer_bytes_;
+  log(out);  // with what the files are now
+  ask({Purpose::space}, work::CheckSpace{blob_bytes()}, out);
+}
+
+void Job::on_space(Outbox& out) {
+  if (call_.include_gate && !gates_done_.contains(call_.layer)) begin_gate(out);
   for (std::size_t i = 0; i < options_.experts_in_flight; ++i) next_expert(out);
-  finish_if_done();  // no expert and no gate were asked for
+  finish_layer_if_done(out);
 }
 
 void Job::begin_parts(Parts& parts, Pending pending, const std::vector<std::string>& tensors,
@@ -96,9 +103,7 @@ void Job::begin_parts(Parts& parts, Pending pending, const std::vector<std::stri
                               .rows = shape.size() == 2 ? static_cast<std::uint32_t>(shape[0]) : 1,
                               .cols = static_cast<std::uint32_t>(shape.back())});
     pending.part = i;
-    ask(pending,
-        work::ReadSource{root_, located.file, located.info.begin, located.info.bytes(), false},
-        out);
+    ask(pending, SourceRead{located.file, located.info.begin, located.info.bytes(), false}, out);
   }
 }
 
@@ -111,19 +116,23 @@ void Job::begin_expert(ExpertIndex expert, Outbox& out) {
 }
 
 void Job::next_expert(Outbox& out) {
+  while (next_ < experts_.size() && done_.contains({call_.layer, experts_[next_]})) ++next_;
   if (next_ < experts_.size()) begin_expert(experts_[next_++], out);
 }
 
-void Job::finish_if_done() {
-  const bool has_gate = !call_.include_gate || gate_done_.has_value();
-  if (has_gate && done_.size() == experts_.size())
-    finish(rpc::PrepareState::completed, std::nullopt);
+void Job::finish_layer_if_done(Outbox& out) {
+  if (!parts_.empty() || !is_layer_done(call_.layer)) return;
+  earlier_bytes_ += layer_bytes_;
+  ++earlier_layers_;
+  layer_bytes_ = bytes_left_of_layer_ = 0;
+  next_layer(out);
 }
 
 void Job::on_part(const Pending& pending, const work::ReadBytes& bytes, Outbox& out) {
   const bool is_gate = pending.purpose == Purpose::gate_part;
   Parts& parts = is_gate ? gate_parts_ : parts_.at(pending.expert);
   parts.matrices[pending.part].bytes = bytes.bytes;
+  bytes_left_of_layer_ -= std::min<std::uint64_t>(bytes_left_of_layer_, bytes.bytes.size());
   if (--parts.missing > 0) return;
   if (is_gate) {
     build_gate(out);
@@ -155,20 +164,42 @@ void Job::build_expert(ExpertIndex expert, Outbox& out) {
   ask({Purpose::expert_build, expert}, std::move(job), out);
 }
 
+void Job::on_built(const Pending& pending, const work::BuiltExpertBlob& built, Outbox& out) {
+  const work::ExpertFacts facts{
+      .gate_type = built.gate_type, .up_type = built.up_type, .down_type = built.down_type};
+  Parts& parts = parts_.at(pending.expert);
+  parts.bytes = built.blob;
+  parts.blob.layer = call_.layer;
+  parts.blob.expert = pending.expert;
+  parts.blob.quant = facts.coarsest_quant();
+  parts.blob.gate_type = built.gate_type;
+  parts.blob.up_type = built.up_type;
+  parts.blob.down_type = built.down_type;
+  ask({Purpose::expert_publish, pending.expert},
+      work::PublishBlob{built.blob, work::JobPart{id_, part_name(call_.layer, pending.expert),
+                                                  to_text(parts.blob)}},
+      out);
+}
+
 void Job::on_published(const Pending& pending, const work::Published& published, Outbox& out) {
-  rpc::PreparedBlob blob;
-  if (pending.purpose == Purpose::expert_publish) blob = std::move(parts_.at(pending.expert).blob);
-  blob.expert = pending.expert;
-  blob.uri = wire::format_blob_uri(published.hash);
-  blob.bytes = published.size_bytes;
-  if (pending.purpose == Purpose::gate_publish) {
-    gate_done_ = std::move(blob);
+  const bool is_gate = pending.purpose == Purpose::gate_publish;
+  Parts& parts = is_gate ? gate_parts_ : parts_.at(pending.expert);
+  parts.blob.uri = wire::format_blob_uri(published.hash);
+  parts.blob.bytes = published.size_bytes;
+  const Purpose load = is_gate ? Purpose::gate_load : Purpose::expert_load;
+  if (call_.loads) return ask_load({load, pending.expert}, parts.blob, std::move(parts.bytes), out);
+  on_part_done({load, pending.expert}, out);
+}
+
+void Job::on_part_done(const Pending& pending, Outbox& out) {
+  if (pending.purpose == Purpose::gate_load) {
+    gates_done_.insert_or_assign(call_.layer, std::exchange(gate_parts_, {}).blob);
   } else {
-    parts_.erase(pending.expert);
-    done_.emplace(pending.expert, std::move(blob));
+    const Slot slot{call_.layer, pending.expert};
+    done_.insert_or_assign(slot, parts_.extract(pending.expert).mapped().blob);
     next_expert(out);
   }
-  finish_if_done();
+  finish_layer_if_done(out);
 }
 
 }  // namespace tenzro::prepare

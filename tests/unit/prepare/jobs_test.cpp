@@ -118,7 +118,7 @@ TEST(PrepareJobs, RefusesWhatTheCheckpointDoesNotHaveBeforeTheJobBegins) {
   EXPECT_EQ(error_of(folder, [](auto& call) { call.source = std::nullopt; }),
             "start: unknown catalog model_id: toy");
   EXPECT_EQ(error_of(folder, [](auto& call) { call.source = "ftp://x"; }),
-            "start: source: must be a directory, a .safetensors file, or file:// of either");
+            "start: source: URL 'ftp://x' is not https:// or http://");
   EXPECT_EQ(error_of(folder, [](auto& call) { call.source = "/nowhere/at/all"; }).substr(0, 14),
             "start: source:");
 }
@@ -167,6 +167,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(PrepareJobs, ConfigThatIsNoJsonIsSaidToBeThat) {
   const CheckpointFolder folder(Shape{});
   folder.write("config.json", "<!doctype html>");
+  EXPECT_EQ(error_of(folder), "start: config.json: the file is an HTML page");
+  folder.write("config.json", "[]");
   EXPECT_EQ(error_of(folder), "start: config.json: is not a JSON object");
 }
 
@@ -195,6 +197,12 @@ TEST(PrepareJobs, IndexThatLacksATensorOrNamesAMissingFileIsRefused) {
   folder.write("model.safetensors.index.json", R"({"weight_map": {}})");
   EXPECT_EQ(error_of(folder),
             "model.safetensors.index.json: tensor '" + kMlp + "gate.weight' is missing");
+  folder.write("model.safetensors.index.json",
+               R"({"weight_map": {")" + kMlp + R"(gate.weight": "../model.safetensors"}})");
+  EXPECT_EQ(error_of(folder),
+            "model.safetensors.index.json: the file of tensor '" + kMlp +
+                "gate.weight': '../model.safetensors' is not the name of a file of the "
+                "checkpoint's folder");
   folder.write("model.safetensors.index.json", R"({"weight_map": 3})");
   EXPECT_EQ(error_of(folder),
             "model.safetensors.index.json: weight_map is missing or not an object");
