@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -125,6 +126,11 @@ void HubServer::serve() {
 }
 
 void HubServer::talk(int peer) {
+  // A client that hangs up while a file is sent to it must not end the program.
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
   std::string input;
   std::array<char, 8192> chunk{};
   for (;;) {

@@ -40,7 +40,7 @@ struct World {
                prng) {}
 
   ReadId read(std::uint64_t offset, std::uint64_t length, bool allow_short = false,
-              const std::string& file = "a") {
+              const std::string& name = "a") {
     Outbox out;
     const ReadId id = reader.read(now, {name, offset, length, allow_short}, out);
     take(std::move(out));
