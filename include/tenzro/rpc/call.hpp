@@ -135,6 +135,7 @@ struct QuantPlan {
 
 struct PrepareExpertsCall {
   ModelId model;
+  /// The first of `layers`, where there are any.
   LayerIndex layer = 0;
   std::optional<std::vector<ExpertIndex>> experts;
   bool include_gate = true;
@@ -142,9 +143,15 @@ struct PrepareExpertsCall {
   bool strict = false;
   /// Dense FP8/FP4/int4 sources become F32 instead of BF16.
   bool dense_f32 = false;
-  /// A directory, a single .safetensors file, or `file://` of either. Absent: the catalogue's
-  /// repository.
+  /// A directory, a single .safetensors file, `file://` of either, or an https:// base. Absent: the
+  /// catalogue's repository.
   std::optional<std::string> source;
+  /// Several layers, ascending and distinct; empty: `layer` alone.
+  std::vector<LayerIndex> layers = {};
+  /// Every layer that has experts, multi-token-prediction layers aside.
+  bool has_all_layers = false;
+  /// Also load what is published.
+  bool loads = false;
 };
 
 struct PrepareStatusCall {
@@ -154,6 +161,11 @@ struct PrepareStatusCall {
 struct PrepareListCall {};
 
 struct PrepareCancelCall {
+  std::string job_id;
+};
+
+/// Goes on with a job that failed or was cancelled.
+struct PrepareResumeCall {
   std::string job_id;
 };
 
@@ -189,6 +201,6 @@ using Call =
                  ExpertStatusCall, RouteCall, ForwardCall, ExecuteCall, PrepareExpertsCall,
                  PrepareStatusCall, PrepareListCall, PrepareCancelCall, PublishBlobCall,
                  FetchBlobCall, EndpointInfoCall, EndpointIdCall, AlpnListCall, ListProvidersCall,
-                 NodeStatusCall, NodeDrainCall, DiscoverCall>;
+                 NodeStatusCall, NodeDrainCall, DiscoverCall, PrepareResumeCall>;
 
 }  // namespace tenzro::rpc
