@@ -19,16 +19,13 @@ constexpr std::uint64_t kIndexBytesMax = 256ULL << 20U;
 constexpr std::uint64_t kPrefixBytes = 256;
 
 /// What a file that should be JSON is instead, where that can be told.
-std::optional<std::string> foreign_file(const BufferRef& bytes, std::uint64_t file_bytes) {
-  const std::string_view text = bytes.text();
+std::optional<std::string> foreign_file(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first != std::string_view::npos && text[first] == '{') return std::nullopt;
-  const auto length = tensor::safetensors_header_length(bytes.bytes(), file_bytes);
-  if (length) return std::nullopt;
-  const std::string why = length.error().message();
-  const bool is_told =
-      why.find("HTML") != std::string::npos || why.find("LFS") != std::string::npos;
-  return is_told ? std::optional(why) : std::nullopt;
+  const std::string_view start = first == std::string_view::npos ? "" : text.substr(first);
+  if (start.starts_with('<')) return "the file is an HTML page";
+  if (start.starts_with("version https://git-lfs"))
+    return "the file is a git LFS pointer, not the data it names";
+  return std::nullopt;
 }
 
 }  // namespace
@@ -129,7 +126,7 @@ void Job::on_config(const work::StoreResult& result, Outbox& out) {
     return;
   }
   const auto& read = std::get<work::ReadBytes>(*result);
-  if (const auto foreign = foreign_file(read.bytes, read.file_bytes)) {
+  if (const auto foreign = foreign_file(read.bytes.text())) {
     refuse({ErrorCode::runtime, std::string(kConfigFile), *foreign}, out);
     return;
   }

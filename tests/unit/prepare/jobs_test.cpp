@@ -168,6 +168,9 @@ TEST(PrepareJobs, ConfigThatIsNoJsonIsSaidToBeThat) {
   const CheckpointFolder folder(Shape{});
   folder.write("config.json", "<!doctype html>");
   EXPECT_EQ(error_of(folder), "start: config.json: the file is an HTML page");
+  folder.write("config.json", "version https://git-lfs.github.com/spec/v1\noid sha256:0");
+  EXPECT_EQ(error_of(folder),
+            "start: config.json: the file is a git LFS pointer, not the data it names");
   folder.write("config.json", "[]");
   EXPECT_EQ(error_of(folder), "start: config.json: is not a JSON object");
 }
