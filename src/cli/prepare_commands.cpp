@@ -25,6 +25,7 @@ struct PrepareFlags {
   std::string quant;
   std::string quant_json;
   std::string dense;
+  std::string imatrix;
   bool strict = false;
   std::string source;
   bool load = false;
@@ -69,6 +70,7 @@ Outcome<Request> prepare_request(const PrepareFlags& flags) {
   }
   if (!flags.dense.empty()) params["dense"] = flags.dense;
   if (flags.strict) params["strict"] = true;
+  if (!flags.imatrix.empty()) params["imatrix"] = flags.imatrix;
   if (!flags.source.empty()) params["source"] = source_of(flags.source);
   if (flags.load) params["load"] = true;
   return request;
@@ -212,7 +214,10 @@ void add_prepare_experts(CLI::App& moe, Selection& selection) {
   command.add_option("--dense", flags->dense, "f32: what FP8 and int4 sources become")
       ->check(CLI::IsMember({"f32"}));
   command.add_flag("--strict", flags->strict, "refuse what cannot be quantised as asked");
-  command.add_option("--source", flags->source, "directory, file:// or https:// of the checkpoint");
+  command.add_option("--imatrix", flags->imatrix,
+                     "GGUF imatrix file in the source's folder, by which columns are weighed");
+  command.add_option("--source", flags->source,
+                     "directory, .safetensors or .gguf file, file:// of these, or https:// base");
   command.add_flag("--load", flags->load, "also load what is published");
   command.add_flag("--follow", flags->follow, "wait for the job and show its progress");
   command.callback([flags, &selection] {

@@ -5,10 +5,11 @@
 /// Steps: config -> (answer) -> index -> layer after layer: headers, a file at a time -> space ->
 /// gate and experts, a few at a time. A GGUF file has all but its tensors in its header: header ->
 /// (answer) -> headers of further parts -> layer after layer: space -> gate and experts. Each step
-/// asks for one or more reads or computations; `pending_` and `reads_` say what each outstanding one
-/// is for. After the end everything late is ignored. job.cpp: begin, end and what comes back;
+/// asks for one or more reads or computations; `pending_` and `reads_` say what each outstanding
+/// one is for. After the end everything late is ignored. job.cpp: begin, end and what comes back;
 /// job_files.cpp: config, index and headers; job_gguf.cpp: those of GGUF files; job_parts.cpp:
-/// gates and experts; job_loads.cpp: loads of what was published; job_status.cpp: what is told of it.
+/// gates and experts; job_loads.cpp: loads of what was published; job_status.cpp: what is told of
+/// it.
 #include <deque>
 #include <map>
 #include <optional>
@@ -217,7 +218,7 @@ class Job {
   std::deque<std::string> files_to_scan_;
   std::uint64_t file_bytes_ = 0;  ///< of the file being scanned
   Tensors located_;               ///< of the layer at work, from headers of safetensors
-  Tensors gguf_located_;          ///< of every layer
+  Tensors gguf_located_;          ///< of every layer, from headers of GGUF files and of the imatrix
   std::map<JobId, Pending> pending_;
   std::map<ReadId, Pending> reads_;
   Parts<GatePlan> gate_parts_;

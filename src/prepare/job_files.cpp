@@ -144,6 +144,7 @@ void Job::on_config(const work::StoreResult& result, Outbox& out) {
 
 void Job::begin_accepted(Checkpoint checkpoint, Outbox& out) {
   checkpoint_ = std::move(checkpoint);
+  if (call_.imatrix) files_to_scan_.push_back(*call_.imatrix);
   if (!is_answered_) {
     is_answered_ = true;
     answer_started(waiter_, out);

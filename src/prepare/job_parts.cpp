@@ -27,6 +27,9 @@ FindTensor Job::finder() const {
 Error Job::in_file(Error error) const {
   if (const Located* located = locate(error.where)) {
     error.where = located->file;
+  } else if (call_.imatrix &&
+             (error.where.ends_with(".in_sum2") || error.where.ends_with(".counts"))) {
+    error.where = *call_.imatrix;
   } else {
     error.where = single_file_.empty() ? "model.safetensors.index.json" : single_file_;
   }
@@ -34,8 +37,13 @@ Error Job::in_file(Error error) const {
 }
 
 Result<ExpertPlan> Job::plan_of(ExpertIndex expert) const {
-  auto plan = plan_expert(checkpoint_, call_.layer, expert, finder());
+  const FindTensor find = finder();
+  auto plan = plan_expert(checkpoint_, call_.layer, expert, find);
   if (!plan) return plan;
+  if (call_.imatrix) {
+    const Status weighed = plan_importance(checkpoint_, call_.layer, expert, find, *plan);
+    if (!weighed) return fail(weighed.error());
+  }
   plan->job.strict = call_.strict;
   plan->job.dense_f32 = call_.dense_f32;
   if (call_.quant) {

@@ -152,6 +152,7 @@ std::string to_text(const JobRecord& record) {
                   {"quant", of_quant(call.quant)},
                   {"strict", call.strict},
                   {"dense_f32", call.dense_f32},
+                  {"imatrix", of_optional(call.imatrix)},
                   {"source", of_optional(call.source)},
                   {"loads", call.loads},
                   {"state", std::string(kStates[static_cast<std::size_t>(record.state)])},
@@ -177,6 +178,7 @@ std::optional<JobRecord> read_job_record(std::string_view text) {
   call.quant = read_quant(members);
   call.strict = members.flag("strict");
   call.dense_f32 = members.flag("dense_f32");
+  call.imatrix = members.text("imatrix");
   call.source = members.text("source");
   call.loads = members.flag("loads");
   record.state = read_state(members);

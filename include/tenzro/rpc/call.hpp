@@ -143,8 +143,10 @@ struct PrepareExpertsCall {
   bool strict = false;
   /// Dense FP8/FP4/int4 sources become F32 instead of BF16.
   bool dense_f32 = false;
-  /// A directory, a single .safetensors file, `file://` of either, or an https:// base. Absent: the
-  /// catalogue's repository.
+  /// A GGUF file with the importance of columns, in the source's folder.
+  std::optional<std::string> imatrix = std::nullopt;
+  /// A directory, a .safetensors or .gguf file, `file://` of these, or an https:// base. Absent:
+  /// the catalogue's repository.
   std::optional<std::string> source;
   /// Several layers, ascending and distinct; empty: `layer` alone.
   std::vector<LayerIndex> layers = {};

@@ -18,6 +18,7 @@ JobRecord full() {
                                          tensor::WeightType::q6_k, R"({"gate":"q4_k"})"},
                  .strict = true,
                  .dense_f32 = true,
+                 .imatrix = "imatrix.gguf",
                  .source = "https://h/m",
                  .layers = {3, 5},
                  .has_all_layers = false,
