@@ -153,6 +153,7 @@ std::string text(const PrepareExpertsCall& call) {
   if (!call.layers.empty()) out.field("layers", call.layers);
   if (call.has_all_layers) out.field("all", call.has_all_layers);
   if (call.loads) out.field("load", call.loads);
+  if (call.imatrix) out.field("imatrix", call.imatrix);
   out.field("experts", call.experts)
       .field("include_gate", call.include_gate)
       .field("strict", call.strict)
@@ -177,6 +178,10 @@ std::string text(const PrepareCancelCall& call) {
 
 std::string text(const PrepareResumeCall& call) {
   return Text("PrepareResume").field("job_id", call.job_id).take();
+}
+
+std::string text(const NodeDrainCall& call) {
+  return Text("NodeDrain").field("limit_s", call.limit_s).take();
 }
 
 std::string text(const PublishBlobCall& call) {

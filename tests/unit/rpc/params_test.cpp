@@ -242,8 +242,9 @@ TEST(PrepareExperts, ReadsEveryOption) {
   EXPECT_EQ(text_of(call_of<PrepareExpertsCall>(
                 "tenzro_moePrepareExperts",
                 R"({"model_id":"m","layer":3,"experts":[0, 3],"include_gate":false,"strict":true,
-                    "dense":"f32","source":"file:///data/m","quant":"q4_k_m"})")),
-            "13 PrepareExperts model=m layer=3 experts=[0,3,] include_gate=0 strict=1 dense_f32=1 "
+                    "dense":"f32","imatrix":"m.gguf","source":"file:///data/m","quant":"q4_k_m"})")),
+            "13 PrepareExperts model=m layer=3 imatrix=m.gguf experts=[0,3,] include_gate=0 "
+            "strict=1 dense_f32=1 "
             "source=file:///data/m gate=q4_k up=q4_k down=q6_k echo=\"q4_k_m\"");
   const auto with_layer = [](std::string_view layer) {
     const auto call = call_of<PrepareExpertsCall>(
@@ -304,6 +305,10 @@ TEST(PrepareExperts, SaysWhatIsWrong) {
   EXPECT_EQ(with(R"("strict":"yes")"), "-32602: strict: must be true or false");
   EXPECT_EQ(with(R"("dense":"f16")"), "-32602: dense: unknown type 'f16': expected f32");
   EXPECT_EQ(with(R"("dense":true)"), "-32602: dense: must be a string");
+  for (const char* name : {"", ".", "..", "a/b", "a\\\\b"}) {
+    EXPECT_EQ(with("\"imatrix\":\"" + std::string(name) + '"'),
+              "-32602: imatrix: must be the name of a file in the source's folder");
+  }
   EXPECT_EQ(with(R"("source":"")"), "-32602: source: must have 1 to 4096 bytes");
   EXPECT_EQ(with(R"("source":"/a\u0000b")"), "-32602: source: holds a control character");
   EXPECT_EQ(with(R"("source":7)"), "-32602: source: must be a string");
