@@ -1,7 +1,7 @@
 #include "tenzro/prepare/build_blob.hpp"
 
+#include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/wire/expert_blob.hpp"
@@ -18,14 +18,23 @@ BufferRef to_buffer(const std::vector<std::byte>& bytes) {
   return BufferRef::copy_of(bytes);
 }
 
-/// Importance of one expert's columns, where its number fits the matrix.
-Result<std::span<const float>> importance_for(const std::vector<float>& importance,
-                                              const work::SourceMatrix& matrix,
-                                              const std::string& label) {
-  if (importance.empty() || importance.size() == matrix.cols) return std::span(importance);
-  return fail(ErrorCode::runtime, label,
-              "tensor '" + matrix.tensor + "' has rows of " + std::to_string(matrix.cols) +
-                  ", its importance has " + std::to_string(importance.size()) + " values");
+/// Importance of a matrix's columns; empty where there is none.
+Result<std::vector<float>> importance_of(const std::optional<work::SourceImportance>& source,
+                                         std::span<const BufferRef> parts,
+                                         const std::string& label) {
+  if (!source) return std::vector<float>();
+  auto weights = decode_values(source->sums, parts, label);
+  if (!weights) return weights;
+  const auto count = decode_values(source->count, parts, label);
+  if (!count) return count;
+  if (std::any_of(weights->begin(), weights->end(), [](float sum) { return sum < 0; })) {
+    return fail(ErrorCode::runtime, label,
+                "tensor '" + source->sums.tensor + "' has a negative value");
+  }
+  // Experts that calibration never reached: the file says nothing of them.
+  const float tokens = count->front();
+  for (float& weight : *weights) weight = tokens > 0 ? weight / tokens : 1.0F;
+  return weights;
 }
 
 /// The matrices of one expert while its blob is made.
@@ -39,21 +48,23 @@ struct ExpertParts {
 Result<ExpertParts> encode_expert(const work::BuildExpertBlob& job, const Encoders& encoders) {
   const EncodeOptions options{job.label, job.strict, job.dense_f32};
   const auto encode = [&](const work::SourceMatrix& matrix, std::optional<WeightType> quant,
-                          const std::vector<float>& importance) -> Result<EncodedMatrix> {
-    const auto weights = importance_for(importance, matrix, job.label);
-    if (!weights) return fail(weights.error());
-    return encode_matrix(matrix, job.parts, quant, *weights, options, encoders);
+                          const std::vector<float>& importance) {
+    return encode_matrix(matrix, job.parts, quant, importance, options, encoders);
   };
+  const auto importance_in = importance_of(job.importance_in, job.parts, job.label);
+  if (!importance_in) return fail(importance_in.error());
+  const auto importance_down = importance_of(job.importance_down, job.parts, job.label);
+  if (!importance_down) return fail(importance_down.error());
   ExpertParts parts;
   if (job.gate) {
-    auto gate = encode(*job.gate, job.gate_quant, job.importance_in);
+    auto gate = encode(*job.gate, job.gate_quant, *importance_in);
     if (!gate) return fail(gate.error());
     parts.gate = std::move(*gate);
   }
-  auto up = encode(job.up, job.up_quant, job.importance_in);
+  auto up = encode(job.up, job.up_quant, *importance_in);
   if (!up) return fail(up.error());
   parts.up = std::move(*up);
-  auto down = encode(job.down, job.down_quant, job.importance_down);
+  auto down = encode(job.down, job.down_quant, *importance_down);
   if (!down) return fail(down.error());
   parts.down = std::move(*down);
   const std::optional<work::SourceMatrix>* biases[] = {&job.gate_bias, &job.up_bias,

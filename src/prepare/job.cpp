@@ -291,6 +291,10 @@ void Job::on_index_scanned(const work::ScannedIndex& scanned, Outbox& out) {
 }
 
 void Job::next_file(Outbox& out) {
+  if (files_to_scan_.empty() && call_.imatrix && !is_scanning_imatrix_) {
+    is_scanning_imatrix_ = true;
+    files_to_scan_.push_back(*call_.imatrix);
+  }
   if (files_to_scan_.empty()) {
     begin_reading(out);
     return;
@@ -307,7 +311,7 @@ void Job::on_header(const Pending& pending, const work::StoreResult& result, Out
       return;
     }
     file_bytes_ = stat.size_bytes;
-    if (checkpoint_.is_gguf) return read_gguf_prefix(kGgufPrefixBytes, out);
+    if (checkpoint_.is_gguf || is_scanning_imatrix_) return read_gguf_prefix(kGgufPrefixBytes, out);
     ask({Purpose::header_length}, work::ReadSource{root_, file, 0, kPrefixBytes, true}, out);
     return;
   }

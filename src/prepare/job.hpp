@@ -101,6 +101,8 @@ class Job {
   [[nodiscard]] rpc::PrepareStartedAnswer started_answer() const;
   void read_gguf_prefix(std::uint64_t bytes, Outbox& out);
   void on_gguf_scanned(const work::ScannedGguf& scanned, Outbox& out);
+  void on_imatrix_scanned(const work::ScannedGguf& scanned, Outbox& out);
+  [[nodiscard]] Result<ExpertPlan> plan_of(ExpertIndex expert) const;
   [[nodiscard]] FindTensor finder() const;
   [[nodiscard]] Status check_plans() const;
   /// An error that names a tensor, with the file that holds it or should.
@@ -122,6 +124,8 @@ class Job {
   std::map<std::string, std::string, std::less<>> files_;  ///< tensor -> file, from the index
   std::deque<std::string> files_to_scan_;
   std::uint64_t file_bytes_ = 0;  ///< of the file being scanned
+  /// The checkpoint's files are scanned, the imatrix file is the one at the front.
+  bool is_scanning_imatrix_ = false;
   std::map<std::string, Located, std::less<>> located_;
   std::map<JobId, Pending> pending_;
   Parts<GatePlan> gate_parts_;

@@ -40,6 +40,7 @@ void Job::read_gguf_prefix(std::uint64_t bytes, Outbox& out) {
 
 void Job::on_gguf_scanned(const work::ScannedGguf& scanned, Outbox& out) {
   if (scanned.bytes_wanted > 0) return read_gguf_prefix(scanned.bytes_wanted, out);
+  if (is_scanning_imatrix_) return on_imatrix_scanned(scanned, out);
   const std::string file = files_to_scan_.front();
   files_to_scan_.pop_front();
   if (!is_answered_) {
@@ -54,6 +55,13 @@ void Job::on_gguf_scanned(const work::ScannedGguf& scanned, Outbox& out) {
     files_to_scan_.insert(files_to_scan_.end(), parts->begin(), parts->end());
     answer_started(out);
   }
+  for (const auto& [tensor, info] : scanned.tensors) located_.emplace(tensor, Located{file, info});
+  next_file(out);
+}
+
+void Job::on_imatrix_scanned(const work::ScannedGguf& scanned, Outbox& out) {
+  const std::string file = files_to_scan_.front();
+  files_to_scan_.pop_front();
   for (const auto& [tensor, info] : scanned.tensors) located_.emplace(tensor, Located{file, info});
   next_file(out);
 }

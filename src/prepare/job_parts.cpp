@@ -16,10 +16,22 @@ Error Job::in_file(Error error) const {
   const auto it = located_.find(error.where);
   if (it != located_.end()) {
     error.where = it->second.file;
+  } else if (call_.imatrix &&
+             (error.where.ends_with(".in_sum2") || error.where.ends_with(".counts"))) {
+    error.where = *call_.imatrix;
   } else {
     error.where = single_file_.empty() ? "model.safetensors.index.json" : single_file_;
   }
   return error;
+}
+
+Result<ExpertPlan> Job::plan_of(ExpertIndex expert) const {
+  const FindTensor find = finder();
+  auto plan = plan_expert(checkpoint_, call_.layer, expert, find);
+  if (!plan || !call_.imatrix) return plan;
+  auto status = plan_importance(checkpoint_, call_.layer, expert, find, *plan);
+  if (!status) return fail(status.error());
+  return plan;
 }
 
 Status Job::check_plans() const {
@@ -30,7 +42,7 @@ Status Job::check_plans() const {
     }
   }
   for (const ExpertIndex expert : experts_) {
-    const auto plan = plan_expert(checkpoint_, call_.layer, expert, find);
+    const auto plan = plan_of(expert);
     if (!plan) return fail(in_file(plan.error()));
   }
   return {};
@@ -66,7 +78,7 @@ void Job::begin_gate(Outbox& out) {
 }
 
 void Job::begin_expert(ExpertIndex expert, Outbox& out) {
-  auto plan = plan_expert(checkpoint_, call_.layer, expert, finder());
+  auto plan = plan_of(expert);
   TENZRO_ASSERT(plan.has_value());  // check_plans saw it
   Parts<ExpertPlan>& parts = parts_[expert];
   parts.plan = std::move(*plan);

@@ -56,6 +56,11 @@ using FindTensor = std::function<const work::SourceTensor*(const std::string&)>;
 
 [[nodiscard]] Result<ExpertPlan> plan_expert(const Checkpoint& checkpoint, LayerIndex layer,
                                              ExpertIndex expert, const FindTensor& find);
+/// Adds to a plan how much its columns count, from the tensors of an imatrix file
+/// ("blk.L.NAME.in_sum2" and ".counts"), which `find` knows beside the checkpoint's. Refuses a file
+/// without the expert's.
+[[nodiscard]] Status plan_importance(const Checkpoint& checkpoint, LayerIndex layer,
+                                     ExpertIndex expert, const FindTensor& find, ExpertPlan& plan);
 [[nodiscard]] Result<GatePlan> plan_gate(const Checkpoint& checkpoint, LayerIndex layer,
                                          const FindTensor& find);
 

@@ -13,6 +13,7 @@ namespace {
 /// `quant` is kept to be echoed, so its text is bounded.
 constexpr std::size_t kQuantBytesMax = 1024;
 constexpr std::size_t kSourceBytesMax = 4096;
+constexpr std::size_t kFileNameBytesMax = 255;
 
 using tensor::WeightType;
 
@@ -42,6 +43,9 @@ constexpr Param kPrepareParams[] = {
      Need::optional,
      "What packed sources (FP8, FP4, int4, and GGUF blocks other than Q8_0, Q4_K and Q6_K) become "
      "where they stay dense: F32 instead of BF16."},
+    {"imatrix", types::kText, Need::optional,
+     "Name of a GGUF imatrix file in the source's folder: Q4_K and Q6_K then weigh columns by it. "
+     "Default: all columns count alike."},
     {"source", types::kText, Need::optional,
      "Where the checkpoint is, on the node's machine: a directory, a `.safetensors` or `.gguf` "
      "file, or `file://` of these. Needed: nothing is fetched from a hub yet."}};
@@ -132,6 +136,18 @@ std::optional<std::string> read_source(ParamReader& params) {
   return source;
 }
 
+/// A plain name: the file lies beside the checkpoint's own.
+std::optional<std::string> read_imatrix(ParamReader& params) {
+  std::optional<std::string> name = params.optional_text("imatrix");
+  if (!name) return name;
+  const bool is_plain = !name->empty() && name->size() <= kFileNameBytesMax && *name != ".." &&
+                        std::none_of(name->begin(), name->end(), [](char c) {
+                          return c == '/' || c == '\\' || static_cast<unsigned char>(c) < 0x20;
+                        });
+  if (!is_plain) params.refuse("imatrix", "must be the name of a file in the source's folder");
+  return name;
+}
+
 Result<Call> read_prepare_experts(ParamReader& params) {
   PrepareExpertsCall call;
   call.model = params.model_id();
@@ -141,6 +157,7 @@ Result<Call> read_prepare_experts(ParamReader& params) {
   call.quant = read_quant(params);
   call.strict = params.flag_or("strict", false);
   call.dense_f32 = read_dense_f32(params);
+  call.imatrix = read_imatrix(params);
   call.source = read_source(params);
   return params.finish(std::move(call));
 }

@@ -142,6 +142,8 @@ struct PrepareExpertsCall {
   bool strict = false;
   /// Dense FP8/FP4/int4 sources become F32 instead of BF16.
   bool dense_f32 = false;
+  /// A GGUF file with the importance of columns, in the source's folder.
+  std::optional<std::string> imatrix = std::nullopt;
   /// A directory, a single .safetensors file, or `file://` of either. Absent: the catalogue's
   /// repository.
   std::optional<std::string> source;

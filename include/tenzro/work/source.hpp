@@ -89,6 +89,13 @@ struct SourceMatrix {
   tensor::DType scale_dtype = tensor::DType::f32;
 };
 
+/// How much each column of a matrix counts, as an imatrix file has it: sums of squared inputs over
+/// so many tokens. Of no tokens: all columns alike.
+struct SourceImportance {
+  SourceMatrix sums;   ///< one row
+  SourceMatrix count;  ///< one value
+};
+
 /// Build one expert blob: decode, quantise, write.
 struct BuildExpertBlob {
   std::string label;  ///< "layer 3 expert 5", for messages
@@ -106,10 +113,9 @@ struct BuildExpertBlob {
   bool strict = false;
   /// Packed sources that are not quantised become F32 instead of BF16.
   bool dense_f32 = false;
-  /// How much each column counts when gate and up, and down, are quantised to Q4_K or Q6_K; empty:
-  /// all alike.
-  std::vector<float> importance_in;
-  std::vector<float> importance_down;
+  /// Of the columns of gate and up, and of down; heeded by Q4_K and Q6_K.
+  std::optional<SourceImportance> importance_in;
+  std::optional<SourceImportance> importance_down;
   std::vector<BufferRef> parts;
 };
 

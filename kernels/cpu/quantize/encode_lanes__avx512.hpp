@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Sixteen floats at a time for k_search.hpp.
+/// Sixteen floats at a time for the searches of q4_k_search.hpp and q6_k_search.hpp.
 #include <immintrin.h>
 
 namespace {

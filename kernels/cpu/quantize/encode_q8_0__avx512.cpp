@@ -37,10 +37,19 @@ struct Bf16 {
     return (word ^ 0xFFFFU) << 16U;
   }
 
-  static __m512 load(const unsigned char* from, std::size_t first) {
-    __m256i bits;
-    std::memcpy(&bits, from + first * kSize, sizeof bits);
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+  /// Even and odd elements apart: a 32-bit lane holds one of each, so widening is one operation
+  /// each, and the signed bytes meet again in the lane's low half.
+  static void quantize(const unsigned char* from, __m512 factor, unsigned char* to) {
+    const __m512i pairs = _mm512_loadu_si512(from);
+    const __m512 even = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
+    const __m512 odd = _mm512_castsi512_ps(
+        _mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xFFFF0000U))));
+    const __m512i q_even = rounded(_mm512_mul_ps(even, factor));
+    const __m512i q_odd = _mm512_slli_epi32(rounded(_mm512_mul_ps(odd, factor)), 8);
+    // (q_even & 0xFF) | q_odd
+    const __m512i both = _mm512_ternarylogic_epi32(q_even, _mm512_set1_epi32(0xFF), q_odd, 0xEA);
+    const __m256i bytes = _mm512_cvtepi32_epi16(both);
+    std::memcpy(to, &bytes, sizeof bytes);
   }
 };
 
@@ -54,8 +63,12 @@ struct F32 {
                          _mm512_and_si512(_mm512_loadu_si512(from + 64), magnitude))));
   }
 
-  static __m512 load(const unsigned char* from, std::size_t first) {
-    return _mm512_loadu_ps(from + first * kSize);
+  static void quantize(const unsigned char* from, __m512 factor, unsigned char* to) {
+    for (std::size_t half = 0; half < 2; ++half) {
+      const __m512 x = _mm512_loadu_ps(from + half * 64);
+      const __m128i bytes = _mm512_cvtepi32_epi8(rounded(_mm512_mul_ps(x, factor)));
+      std::memcpy(to + half * sizeof bytes, &bytes, sizeof bytes);
+    }
   }
 };
 
@@ -88,10 +101,7 @@ void encode(const unsigned char* from, std::size_t count, unsigned char* out) {
       std::memset(to + 2, 0, kElements);
       continue;
     }
-    const __m128i quants[2] = {
-        _mm512_cvtepi32_epi8(rounded(_mm512_mul_ps(Source::load(block, 0), factor))),
-        _mm512_cvtepi32_epi8(rounded(_mm512_mul_ps(Source::load(block, 16), factor)))};
-    std::memcpy(to + 2, quants, sizeof quants);
+    Source::quantize(block, factor, to + 2);
   }
 }
 

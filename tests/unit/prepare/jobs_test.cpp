@@ -231,6 +231,29 @@ TEST(PrepareJobs, AGgufFileIsPreparedWithItsBlocksAsTheyAre) {
   EXPECT_EQ(refused.error, "start: layer: 1 is out of range: the checkpoint has 1 layers");
 }
 
+TEST(PrepareJobs, AnImatrixFileChangesWhatKBlocksHoldAndNothingElse) {
+  rpc::PrepareExpertsCall call{.model = "toy",
+                               .layer = 0,
+                               .source = std::string(TENZRO_TEST_DATA) + "/gguf/two_experts.gguf"};
+  call.quant = plan_of(tensor::WeightType::q4_k);
+  std::vector<std::string> uris;
+  for (const auto& imatrix : {std::optional<std::string>(), std::optional("imatrix.gguf")}) {
+    NodeWorld world;
+    call.imatrix = imatrix;
+    const auto status = run(world, call);
+    ASSERT_EQ(status.state, rpc::PrepareState::completed) << status.error.value_or("");
+    EXPECT_EQ(status.experts[0].up_type, tensor::WeightType::q4_k);
+    uris.push_back(status.experts[0].uri);
+    uris.push_back(status.gate->uri);
+  }
+  EXPECT_NE(uris[0], uris[2]);
+  EXPECT_EQ(uris[1], uris[3]);
+  NodeWorld world;
+  call.imatrix = "two_experts.gguf";
+  EXPECT_EQ(run(world, call).error,
+            "two_experts.gguf: tensor 'blk.0.ffn_up_exps.weight.in_sum2' is missing");
+}
+
 TEST(PrepareJobs, AFileThatOnlyCallsItselfGgufIsRefusedByName) {
   const CheckpointFolder folder(Shape{});
   folder.write("model.gguf", "<html></html>");
