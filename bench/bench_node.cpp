@@ -9,6 +9,7 @@
 #include "tenzro/net/endpoint.hpp"
 #include "tenzro/store/identity.hpp"
 
+#include "daemon/downloader.hpp"
 #include "daemon/node_shell.hpp"
 
 namespace tenzro::bench {
@@ -38,6 +39,8 @@ struct BenchNode::State {
   std::unique_ptr<node::Node> node;
   std::unique_ptr<daemon::NodeShell> shell;
   std::unique_ptr<net::Endpoint> endpoint;
+  std::unique_ptr<http::Client> http_client;
+  std::unique_ptr<daemon::Downloader> downloader;
   std::thread thread;
 };
 
@@ -67,9 +70,15 @@ BenchNode::State::State(const Options& options)
       daemon::Workshop{loop, pool, *store, {*backend, pool, key}}, *node);
   endpoint = expect(net::Endpoint::listen(loop, key, {.listen = "127.0.0.1:0"}, *shell));
   shell->set_endpoint(endpoint.get());
+  http_client = std::make_unique<http::Client>(loop);
+  downloader = std::make_unique<daemon::Downloader>(
+      *http_client, key, "", [this](PeerCallId call, const work::Downloaded& downloaded) {
+        shell->on_downloaded(call, downloaded);
+      });
+  shell->set_downloader(downloader.get());
   node->set_addresses("", "", endpoint->address(), {endpoint->address()});
   thread = std::thread([this, rows = std::move(opened->rows)] {
-    loop.post([this, &rows] { shell->begin(rows, [] {}); });
+    loop.post([this, &rows] { shell->begin(rows, {}, [] {}); });
     loop.run();
   });
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -14,17 +15,20 @@ namespace tenzro::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{500};
+constexpr std::size_t kBarWidth = 24;
 
 struct PrepareFlags {
   std::string model;
-  std::uint32_t layer = 0;
+  std::string layer;
   std::vector<std::uint32_t> experts;
   bool no_gate = false;
   std::string quant;
   std::string quant_json;
   std::string dense;
+  std::string imatrix;
   bool strict = false;
   std::string source;
+  bool load = false;
   bool follow = false;
 };
 
@@ -36,9 +40,22 @@ std::string source_of(const std::string& source) {
   return error ? source : absolute.lexically_normal().string();
 }
 
+/// "7", "0,1,2" or "all", as the parameter has it.
+Outcome<Json> layers_of(const std::string& text) {
+  if (text == "all") return Json(text);
+  std::vector<std::uint32_t> layers;
+  if (!read_number_list(text, layers)) {
+    return failure(ExitCode::usage, "--layer: '" + printable(text) +
+                                        "' is no layer: a number, a list like 0,3, or all");
+  }
+  return layers.size() == 1 ? Json(layers.front()) : Json(layers);
+}
+
 Outcome<Request> prepare_request(const PrepareFlags& flags) {
+  const Outcome<Json> layers = layers_of(flags.layer);
+  if (!layers) return failure(layers.error());
   Request request{.method = "tenzro_moePrepareExperts",
-                  .params = {{"model_id", flags.model}, {"layer", flags.layer}}};
+                  .params = {{"model_id", flags.model}, {"layer", *layers}}};
   Json& params = request.params;
   if (!flags.experts.empty()) params["experts"] = flags.experts;
   if (flags.no_gate) params["include_gate"] = false;
@@ -53,17 +70,52 @@ Outcome<Request> prepare_request(const PrepareFlags& flags) {
   }
   if (!flags.dense.empty()) params["dense"] = flags.dense;
   if (flags.strict) params["strict"] = true;
+  if (!flags.imatrix.empty()) params["imatrix"] = flags.imatrix;
   if (!flags.source.empty()) params["source"] = source_of(flags.source);
+  if (flags.load) params["load"] = true;
   return request;
+}
+
+/// "layer 3", or "3 layers".
+std::string layers_text(const Json& job) {
+  const Json& layer = member(job, "layer");
+  return layer.is_array() ? std::to_string(layer.size()) + " layers"
+                          : "layer " + text(job, "layer");
 }
 
 std::string show_started(const Json& result) {
   return "job " + text(result, "job_id") + ": " + text(result, "total_experts") + " experts of " +
-         text(result, "model_id") + " layer " + text(result, "layer") + "\n";
+         text(result, "model_id") + " " + layers_text(result) + "\n";
 }
 
 std::string progress_text(const Json& job) {
   return text(job, "completed_experts") + " of " + text(job, "total_experts") + " experts";
+}
+
+std::string bar_of(const Json& job) {
+  const std::uint64_t total = number(job, "total_experts").value_or(0);
+  const std::uint64_t done = std::min(total, number(job, "completed_experts").value_or(0));
+  const auto full = total == 0 ? 0 : static_cast<std::size_t>(done * kBarWidth / total);
+  return "[" + std::string(full, '#') + std::string(kBarWidth - full, '.') + "] ";
+}
+
+/// One line: how far the job is, how much it has read, and how long it will take.
+std::string progress_line(const Json& job) {
+  std::string line = bar_of(job) + progress_text(job);
+  const Json& progress = member(job, "progress");
+  const std::uint64_t wanted = number(progress, "bytes_wanted").value_or(0);
+  if (wanted > 0) {
+    line += ", " + bytes_text(number(progress, "bytes_read").value_or(0)) + " of " +
+            bytes_text(wanted) + " read";
+  }
+  if (member(progress, "waiting").is_string()) {
+    line += ", " + text(progress, "waiting") + " (" +
+            uptime_text(number(progress, "waiting_ms").value_or(0) / 1000 + 1) + ")";
+  } else if (const auto left = number(progress, "left_ms");
+             left && text(job, "state") == "running") {
+    line += ", about " + uptime_text(*left / 1000 + 1) + " left";
+  }
+  return line;
 }
 
 std::string blob_size(const Json& blob) {
@@ -73,24 +125,30 @@ std::string blob_size(const Json& blob) {
 
 std::string show_job(const Json& job) {
   Facts facts;
-  facts.add("model", text(job, "model_id") + " layer " + text(job, "layer"));
+  facts.add("model", text(job, "model_id") + " " + layers_text(job));
+  if (member(job, "source").is_string()) facts.add("source", text(job, "source"));
   facts.add("state", text(job, "state"));
   facts.add("done", progress_text(job));
   if (member(job, "error").is_string()) facts.add("error", text(job, "error"));
-  Table table({"EXPERT", "QUANT", "SIZE", "URI"});
+  Table table({"LAYER", "EXPERT", "QUANT", "SIZE", "URI"});
   for (const Json& expert : list(job, "experts")) {
-    table.add(
-        {text(expert, "expert"), text(expert, "quant"), blob_size(expert), text(expert, "uri")});
+    table.add({text(expert, "layer"), text(expert, "expert"), text(expert, "quant"),
+               blob_size(expert), text(expert, "uri")});
   }
   const Json& gate = member(job, "gate");
-  if (gate.is_object()) table.add({"gate", "-", blob_size(gate), text(gate, "uri")});
+  if (gate.is_object())
+    table.add({text(job, "layer"), "gate", "-", blob_size(gate), text(gate, "uri")});
+  for (const Json& each : list(job, "gates"))
+    table.add({text(each, "layer"), "gate", "-", blob_size(each), text(each, "uri")});
   return facts.render() + (table.empty() ? "" : "\n" + table.render());
 }
 
 std::string show_jobs(const Json& result) {
   Table table({"JOB", "MODEL", "LAYER", "STATE", "DONE", "ERROR"});
   for (const Json& job : list(result, "jobs")) {
-    table.add({text(job, "job_id"), text(job, "model_id"), text(job, "layer"), text(job, "state"),
+    const std::string layers =
+        member(job, "layer").is_array() ? layers_text(job) : text(job, "layer");
+    table.add({text(job, "job_id"), text(job, "model_id"), layers, text(job, "state"),
                progress_text(job), text(job, "error")});
   }
   return table.empty() ? "no jobs\n" : table.render();
@@ -106,9 +164,11 @@ Outcome<void> follow(Session& session, const std::string& job_id) {
   while (true) {
     const Outcome<Json> job = session.node.call(status_request(job_id));
     const bool is_over = !job || text(*job, "state") != "running";
-    const std::string progress = job ? progress_text(*job) : "";
+    const std::string progress = job ? progress_line(*job) : "";
     if (job && progress != shown) {
-      session.err << "\r" << progress << std::flush;
+      // Blanks over what a longer line has left.
+      const std::size_t left_over = shown.size() - std::min(shown.size(), progress.size());
+      session.err << "\r" << progress << std::string(left_over, ' ') << std::flush;
       shown = progress;
     }
     if (is_over && !shown.empty()) session.err << "\n";
@@ -143,7 +203,9 @@ void add_prepare_experts(CLI::App& moe, Selection& selection) {
   CLI::App& command =
       *moe.add_subcommand("prepare-experts", "slice and quantise the experts of a checkpoint");
   command.add_option("--model-id", flags->model, "model")->required();
-  command.add_option("--layer", flags->layer, "layer")->required();
+  command.add_option("--layer", flags->layer, "layer, several like 0,3, or all")
+      ->required()
+      ->type_name("N,N,...|all");
   add_number_list(command, "--experts", flags->experts, "experts, like 0,3 (default: all)");
   command.add_flag("--no-gate", flags->no_gate, "leave the layer's gate out");
   CLI::Option& quant = *command.add_option("--quant", flags->quant, "q4_k_m, q8_0, q4_k or q6_k");
@@ -152,7 +214,11 @@ void add_prepare_experts(CLI::App& moe, Selection& selection) {
   command.add_option("--dense", flags->dense, "f32: what FP8 and int4 sources become")
       ->check(CLI::IsMember({"f32"}));
   command.add_flag("--strict", flags->strict, "refuse what cannot be quantised as asked");
-  command.add_option("--source", flags->source, "directory, file:// or https:// of the checkpoint");
+  command.add_option("--imatrix", flags->imatrix,
+                     "GGUF imatrix file in the source's folder, by which columns are weighed");
+  command.add_option("--source", flags->source,
+                     "directory, .safetensors or .gguf file, file:// of these, or https:// base");
+  command.add_flag("--load", flags->load, "also load what is published");
   command.add_flag("--follow", flags->follow, "wait for the job and show its progress");
   command.callback([flags, &selection] {
     Command prepare;
@@ -181,11 +247,33 @@ void add_prepare_status(CLI::App& moe, Selection& selection) {
   });
 }
 
+/// Goes on with a job, and follows it where that is wanted.
+void add_prepare_resume(CLI::App& moe, Selection& selection) {
+  auto job_id = std::make_shared<std::string>();
+  auto is_followed = std::make_shared<bool>(false);
+  CLI::App& command =
+      *moe.add_subcommand("prepare-resume", "go on with a job that failed or was cancelled");
+  command.add_option("--job-id", *job_id, "job")->required();
+  command.add_flag("--follow", *is_followed, "wait for the job and show its progress");
+  command.callback([job_id, is_followed, &selection] {
+    const Request request{.method = "tenzro_moePrepareResume", .params = {{"job_id", *job_id}}};
+    selection.command = call_of(request.method, request.params, show_started);
+    if (!*is_followed) return;
+    selection.command = Command{};
+    selection.command->program = [job_id, request](Session& session) -> Outcome<void> {
+      const Outcome<Json> resumed = session.node.call(request);
+      if (!resumed) return failure(resumed.error());
+      return follow(session, *job_id);
+    };
+  });
+}
+
 }  // namespace
 
 void add_prepare_commands(CLI::App& moe, Selection& selection) {
   add_prepare_experts(moe, selection);
   add_prepare_status(moe, selection);
+  add_prepare_resume(moe, selection);
   moe.add_subcommand("prepare-list", "the node's jobs")->callback([&selection] {
     selection.command = call_of("tenzro_moePrepareList", Json::object(), show_jobs);
   });

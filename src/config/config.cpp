@@ -118,7 +118,13 @@ void check_models(TomlReader& reader, const std::vector<std::string>& models) {
 void read_duties(TomlReader& reader, Config& config) {
   reader.section("prepare");
   reader.text("hub_url", config.prepare.hub_url);
+  reader.boolean("plain_http", config.prepare.plain_http);
+  const std::string& hub = config.prepare.hub_url;
+  if (!hub.empty() && !hub.starts_with("https://") && !hub.starts_with("http://")) {
+    reader.refuse("hub_url", "must be a URL: https://host/path");
+  }
   reader.integer("jobs_max", config.prepare.jobs_max, {1, 64});
+  reader.integer("ranges_max", config.prepare.ranges_max, {1, 32});
   reader.section("policy");
   reader.integer("min_replication", config.policy.min_replication, {1, 1000});
   reader.integer("max_replication", config.policy.max_replication, {1, 1000});

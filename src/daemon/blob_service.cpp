@@ -3,8 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "tenzro/base/bytes.hpp"
+#include "tenzro/crypto/http_signature.hpp"
 #include "tenzro/rpc/exchange.hpp"
 #include "tenzro/wire/uri.hpp"
+
+#include "unix_time.hpp"
 
 namespace tenzro::daemon {
 namespace {
@@ -28,8 +31,11 @@ int http_status(ErrorCode code) {
 
 }  // namespace
 
-BlobService::BlobService(exec::Loop& loop, store::Store& store)
-    : loop_(loop), store_(store), alive_(std::make_shared<bool>(true)) {}
+BlobService::BlobService(exec::Loop& loop, store::Store& store, MayFetch may_fetch)
+    : loop_(loop),
+      store_(store),
+      may_fetch_(std::move(may_fetch)),
+      alive_(std::make_shared<bool>(true)) {}
 
 BlobService::~BlobService() {
   *alive_ = false;
@@ -41,8 +47,16 @@ void BlobService::post(std::function<void()> task) {
   });
 }
 
+bool BlobService::may_read(const http::Caller& caller) const {
+  if (caller.scopes.read || !caller.node) return caller.scopes.read;
+  const http::NodeSignature& signature = *caller.node;
+  const auto signer = crypto::verify_http({signature.node, signature.time, signature.signature},
+                                          {"GET", signature.path, {}}, unix_seconds());
+  return signer && may_fetch_(*signer);
+}
+
 void BlobService::on_get(http::RequestRef ref, const BlobHash& hash, const http::Caller& caller) {
-  if (!caller.scopes.read) {
+  if (!may_read(caller)) {
     refuse_scope(ref, caller);
     return;
   }

@@ -18,7 +18,10 @@ namespace tenzro::daemon {
 
 class BlobService {
  public:
-  BlobService(exec::Loop& loop, store::Store& store);
+  /// Whether another node may have blobs.
+  using MayFetch = std::function<bool(const EndpointId&)>;
+
+  BlobService(exec::Loop& loop, store::Store& store, MayFetch may_fetch);
   ~BlobService();
   BlobService(const BlobService&) = delete;
   BlobService& operator=(const BlobService&) = delete;
@@ -38,6 +41,8 @@ class BlobService {
   void send_piece(http::RequestRef ref, const Result<BufferRef>& piece);
   void on_piece_kept(http::RequestRef ref, const Status& status);
   void answer_put(http::RequestRef ref, const Result<work::Published>& published);
+  /// By its scope, or as a node that signed the request and may.
+  [[nodiscard]] bool may_read(const http::Caller& caller) const;
   void refuse(http::RequestRef ref, const Error& error);
   /// As for pages: 401 without a known token, 403 with one that does not suffice.
   void refuse_scope(http::RequestRef ref, const http::Caller& caller);
@@ -46,6 +51,7 @@ class BlobService {
 
   exec::Loop& loop_;
   store::Store& store_;
+  MayFetch may_fetch_;
   http::Server* server_ = nullptr;
   std::map<http::RequestRef, std::shared_ptr<store::Upload>> uploads_;
   std::shared_ptr<bool> alive_;

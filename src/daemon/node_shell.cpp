@@ -8,6 +8,7 @@
 #include "tenzro/node/run_job.hpp"
 
 #include "disk_room.hpp"
+#include "downloader.hpp"
 #include "http_caller.hpp"
 
 namespace tenzro::daemon {
@@ -73,11 +74,13 @@ void NodeShell::look_at_disk() {
   node_.set_disk_free(disk_room(workshop_.blob_dir, workshop_.store.usage()));
 }
 
-void NodeShell::begin(const std::vector<work::HoldingRow>& rows, std::function<void()> on_ready) {
+void NodeShell::begin(const std::vector<work::HoldingRow>& rows,
+                      const std::vector<work::LoggedJob>& jobs, std::function<void()> on_ready) {
   on_ready_ = std::move(on_ready);
   look_at_disk();
   node::Outbox out;
   node_.on_index(workshop_.loop.now(), rows, out);
+  node_.on_job_log(workshop_.loop.now(), jobs, out);
   node_.join_mesh(workshop_.loop.now(), wall_ms(), signing_, out);
   apply(std::move(out));
 }
@@ -152,8 +155,16 @@ struct NodeShell::Effects {
     shell.http_caller_->call(std::move(call));
   }
 
+  void operator()(node::Download& download) const {
+    if (shell.downloader_ != nullptr) return shell.downloader_->download(std::move(download));
+    shell.workshop_.loop.post([&shell = shell, alive = shell.alive_, id = download.id] {
+      if (*alive) shell.on_downloaded(id, {.failure = "no HTTP client is open"});
+    });
+  }
+
   void operator()(node::CancelCall& call) const {
-    // One of the two knows it.
+    // One of them knows it.
+    if (shell.downloader_ != nullptr) shell.downloader_->cancel(call.id);
     if (shell.endpoint_ != nullptr) shell.endpoint_->cancel(call.id);
     if (shell.http_caller_ != nullptr) shell.http_caller_->cancel(call.id);
   }
@@ -205,6 +216,12 @@ void NodeShell::on_reply(PeerCallId call, Result<net::Reply> reply) {
 void NodeShell::on_peer_reply(PeerCallId call, const work::CallResult& result) {
   node::Outbox out;
   node_.on_peer_reply(workshop_.loop.now(), call, result, out);
+  apply(std::move(out));
+}
+
+void NodeShell::on_downloaded(PeerCallId call, const work::Downloaded& downloaded) {
+  node::Outbox out;
+  node_.on_downloaded(workshop_.loop.now(), call, downloaded, out);
   apply(std::move(out));
 }
 

@@ -26,6 +26,7 @@
 
 namespace tenzro::daemon {
 
+class Downloader;
 class HttpCaller;
 
 /// What the jobs and operations of a node run on; all outlive the shell.
@@ -55,11 +56,16 @@ class NodeShell final : public net::Handler {
   /// Where calls to peers without QUIC go; as above. Its answers are given to on_peer_reply.
   void set_http_caller(HttpCaller* caller) { http_caller_ = caller; }
 
+  /// Where downloads go; as above. Its answers are given to on_downloaded.
+  void set_downloader(Downloader* downloader) { downloader_ = downloader; }
+
   void on_peer_reply(PeerCallId call, const work::CallResult& result);
+  void on_downloaded(PeerCallId call, const work::Downloaded& downloaded);
 
   /// Gives the node what the store remembers and lets it join the mesh, its addresses being known;
   /// `on_ready` is called once its gates are loaded.
-  void begin(const std::vector<work::HoldingRow>& rows, std::function<void()> on_ready);
+  void begin(const std::vector<work::HoldingRow>& rows, const std::vector<work::LoggedJob>& jobs,
+             std::function<void()> on_ready);
   /// `done` is called once, perhaps before this returns, unless the call is cancelled first.
   RequestId call(rpc::Call call, Done done);
   void cancel(RequestId request);
@@ -115,6 +121,7 @@ class NodeShell final : public net::Handler {
   std::map<PeerRequestId, StopFlag> peer_stops_;
   net::Endpoint* endpoint_ = nullptr;
   HttpCaller* http_caller_ = nullptr;
+  Downloader* downloader_ = nullptr;
   std::function<void()> on_ready_;
   std::function<void()> on_left_;
   std::function<void()> on_served_;

@@ -17,6 +17,7 @@
 #include "tenzro/store/identity.hpp"
 
 #include "blob_service.hpp"
+#include "downloader.hpp"
 #include "http_caller.hpp"
 #include "log.hpp"
 #include "memory_budget.hpp"
@@ -47,6 +48,12 @@ std::string environment(const char* name) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): read at start, before any thread exists
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
+}
+
+/// Ours, else what other programs that use the hub look at.
+std::string hub_token() {
+  const std::string own = environment("TENZRO_HUB_TOKEN");
+  return checked_token(own.empty() ? environment("HF_TOKEN") : own);
 }
 
 struct Compute {
@@ -120,6 +127,9 @@ node::Options node_options(const config::Config& config) {
                     .bytes_per_s = config.repair.rate,
                     .models = {config.repair.models.begin(), config.repair.models.end()},
                     .held_bytes_max = config.repair.held_max};
+  options.prepare.source.hub_url = config.prepare.hub_url;
+  options.prepare.source.plain_http = config.prepare.plain_http;
+  options.prepare.source.ranges_max = config.prepare.ranges_max;
   options.policy = {config.policy.min_replication, config.policy.max_replication,
                     config.policy.hot_threshold_tps};
   options.forward_deadline = std::chrono::milliseconds(config.forward.deadline_ms);
@@ -223,11 +233,13 @@ class Service final : public http::Handler {
   std::unique_ptr<exec::Pool> pool_;
   std::unique_ptr<store::Store> store_;
   std::vector<work::HoldingRow> rows_;
+  std::vector<work::LoggedJob> jobs_;
   std::optional<catalog::Catalog> catalog_;
   std::unique_ptr<node::Node> node_;
   std::unique_ptr<NodeShell> shell_;
   std::unique_ptr<http::Client> http_client_;
   std::unique_ptr<HttpCaller> http_caller_;
+  std::unique_ptr<Downloader> downloader_;
   std::unique_ptr<RpcService> rpc_;
   std::unique_ptr<BlobService> blobs_;
   std::unique_ptr<net::Endpoint> endpoint_;
@@ -275,6 +287,7 @@ Started<void> Service::open_storage() {
   for (const std::string& warning : opened->warnings) spdlog::warn("{}", warning);
   store_ = std::move(opened->store);
   rows_ = std::move(opened->rows);
+  jobs_ = std::move(opened->jobs);
   return {};
 }
 
@@ -312,7 +325,8 @@ Started<void> Service::open_node() {
                           .base64 = compute_->base64,
                           .executes_for_anyone = settings_.config.holder.execute == "open"},
       workshop, *shell_);
-  blobs_ = std::make_unique<BlobService>(loop_, *store_);
+  blobs_ = std::make_unique<BlobService>(
+      loop_, *store_, [this](const EndpointId& endpoint) { return node_->may_fetch(endpoint); });
   return {};
 }
 
@@ -327,6 +341,12 @@ Started<void> Service::open_endpoint() {
         shell_->on_peer_reply(call, result);
       });
   shell_->set_http_caller(http_caller_.get());
+  downloader_ =
+      std::make_unique<Downloader>(*http_client_, *key_, hub_token(),
+                                   [this](PeerCallId call, const work::Downloaded& downloaded) {
+                                     shell_->on_downloaded(call, downloaded);
+                                   });
+  shell_->set_downloader(downloader_.get());
   return {};
 }
 
@@ -362,7 +382,7 @@ ExitCode Service::run() {
   spdlog::info("tenzrod version={} endpoint_id={} provider={} rpc={} backend={} threads={}",
                kVersion, to_hex(key_->public_key()), to_hex(key_->address()),
                server_->address().text(), compute_->backend->name(), pool_->concurrency());
-  shell_->begin(std::exchange(rows_, {}), [this] { on_ready(); });
+  shell_->begin(std::exchange(rows_, {}), std::exchange(jobs_, {}), [this] { on_ready(); });
   shell_->when_drained([this] {
     if (!is_draining_) begin_drain("drained");
   });

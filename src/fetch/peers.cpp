@@ -29,8 +29,10 @@ void Transfer::ask_sizes(Instant now, Outbox& out) {
 void Transfer::call(Instant now, std::size_t peer, std::optional<std::uint32_t> piece,
                     const wire::BlobRequest& request, Outbox& out) {
   const PeerCallId id = shared_.calls.next();
-  calls_.emplace(id, Call{peer, piece, request, now + shared_.options.call_timeout});
+  Call& made = calls_.emplace(id, Call{peer, piece, request, now + shared_.options.call_timeout})
+                   .first->second;
   const Source& source = peers_[peer].source;
+  if (source.addresses.empty() && !source.http_endpoint.empty()) return call_http(id, made, out);
   out.emplace_back(work::SendCall{id,
                                   {source.id, source.addresses},
                                   wire::Protocol::blob,
@@ -43,32 +45,34 @@ void Transfer::on_reply(Instant now, PeerCallId id, const work::CallResult& resu
   if (!extracted) return;
   const Call& call = extracted.mapped();
   Peer& peer = peers_[call.peer];
-  const auto refuse = [&](std::string why) {
-    if (call.piece) {
-      --peer.in_flight;
-      give_back(*call.piece);
-    }
-    drop(call.peer, std::move(why), out);
-  };
   if (!result && (result.error().code == ErrorCode::forbidden ||  // another key
                   result.error().code == ErrorCode::runtime))     // it refused
-    return refuse(echo(result.error().message()));
+    return refuse(call, echo(result.error().message()), out);
   if (!result && result.error().code == ErrorCode::busy)  // a limit of this node
     return take_reply(now, call, {.status = wire::BlobStatus::busy}, out);
   if (!result) return on_failure(now, call, echo(result.error().message()), out);
-  if (result->from != peer.source.id) return refuse("is not who answers there");
+  if (result->from != peer.source.id) return refuse(call, "is not who answers there", out);
   const Result<wire::BlobReply> reply = wire::decode_blob_reply(result->bytes, call.request);
-  if (!reply) return refuse("gave no answer of the protocol: " + reply.error().message());
-  if (reply->status == wire::BlobStatus::not_found) return refuse("does not have it");
+  if (!reply)
+    return refuse(call, "gave no answer of the protocol: " + reply.error().message(), out);
+  if (reply->status == wire::BlobStatus::not_found) return refuse(call, "does not have it", out);
   if (reply->status == wire::BlobStatus::error) {
     std::string said = "said: " + echo(reply->error);
     if (call.piece || ++peer.refusals >= shared_.options.refusals_max)
-      return refuse(std::move(said));
+      return refuse(call, std::move(said), out);
     peer.why = std::move(said);
     peer.standing = Standing::unasked;
     return pause(now, peer);
   }
   take_reply(now, call, *reply, out);
+}
+
+void Transfer::refuse(const Call& call, std::string why, Outbox& out) {
+  if (call.piece) {
+    --peers_[call.peer].in_flight;
+    give_back(*call.piece);
+  }
+  drop(call.peer, std::move(why), out);
 }
 
 void Transfer::take_reply(Instant now, const Call& call, const wire::BlobReply& reply,
@@ -127,7 +131,8 @@ void Transfer::on_bytes(Instant /*now*/, const Call& call, const wire::BlobReply
 
 void Transfer::on_failure(Instant now, const Call& call, std::string why, Outbox& out) {
   Peer& peer = peers_[call.peer];
-  if (!call.piece && peer.source.addresses.empty()) {
+  const bool is_unknown = peer.source.addresses.empty() && peer.source.http_endpoint.empty();
+  if (!call.piece && is_unknown) {
     peer.why = std::move(why);
     peer.standing = Standing::unasked;
     return pause(now, peer);

@@ -30,6 +30,8 @@ class Transfer {
   bool remove_waiter(RequestId waiter, Outbox& out);
 
   void on_reply(Instant now, PeerCallId id, const work::CallResult& result, Outbox& out);
+  void on_downloaded(Instant now, PeerCallId call, const work::Downloaded& downloaded,
+                     Outbox& out);
   void on_store_done(Instant now, JobId id, const work::StoreResult& result, Outbox& out);
   void on_tick(Instant now, Outbox& out);
   /// Whatever follows from the last event.
@@ -76,6 +78,7 @@ class Transfer {
     std::optional<std::uint32_t> piece;
     wire::BlobRequest request;
     Instant deadline;
+    BufferRef room = {};  ///< over HTTP: where its answer's bytes go
   };
 
   struct StoreJob {
@@ -117,6 +120,8 @@ class Transfer {
   void ask_sizes(Instant now, Outbox& out);
   void call(Instant now, std::size_t peer, std::optional<std::uint32_t> piece,
             const wire::BlobRequest& request, Outbox& out);
+  void call_http(PeerCallId id, Call& call, Outbox& out);
+  void refuse(const Call& call, std::string why, Outbox& out);
   void take_reply(Instant now, const Call& call, const wire::BlobReply& reply, Outbox& out);
   void on_size(Instant now, std::size_t index, std::uint64_t size_bytes, Outbox& out);
   void on_bytes(Instant now, const Call& call, const wire::BlobReply& reply, Outbox& out);

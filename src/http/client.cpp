@@ -26,11 +26,24 @@ class Client::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
+  CallRef download(ClientRequest request, DownloadDone done) {
+    const CallRef call{++last_};
+    ++stats_.calls;
+    const bool is_full = waiting_.size() >= calls_max_;
+    waiting_.emplace(call, Waiting{.downloaded = std::move(done)});
+    if (is_full) {
+      refuse(call, {ErrorCode::busy, "", "busy: too many HTTP calls are under way"});
+    } else {
+      thread_.begin(call, std::move(request));
+    }
+    return call;
+  }
+
   CallRef begin(const std::string& endpoint, ClientRequest request, Done done) {
     const CallRef call{++last_};
     ++stats_.calls;
     const bool is_full = waiting_.size() >= calls_max_;
-    waiting_.emplace(call, std::move(done));
+    waiting_.emplace(call, Waiting{.answered = std::move(done)});
     auto where = Endpoint::parse(endpoint);
     if (!where) {
       refuse(call, where.error());
@@ -56,6 +69,11 @@ class Client::State {
   }
 
  private:
+  struct Waiting {
+    Done answered = {};
+    DownloadDone downloaded = {};  ///< of a download
+  };
+
   void refuse(CallRef call, Error error) {
     loop_.post([this, alive = alive_, call, error = std::move(error)] {
       if (*alive) finish(call, {.answer = fail(error)});
@@ -67,14 +85,20 @@ class Client::State {
     stats_.bytes_received += outcome.bytes_received;
     auto waiting = waiting_.extract(call);
     if (!waiting) return;  // cancelled while the outcome was on its way
-    ++(outcome.answer ? stats_.answered : stats_.failed);
-    waiting.mapped()(std::move(outcome.answer));
+    if (!waiting.mapped().downloaded) {
+      ++(outcome.answer ? stats_.answered : stats_.failed);
+      return waiting.mapped().answered(std::move(outcome.answer));
+    }
+    Downloaded& downloaded = outcome.downloaded;
+    if (!outcome.answer) downloaded.failure = outcome.answer.error().message();
+    ++(downloaded.failure.empty() ? stats_.answered : stats_.failed);
+    waiting.mapped().downloaded(std::move(downloaded));
   }
 
   exec::Loop& loop_;
   std::size_t calls_max_;
   std::uint64_t last_ = 0;
-  std::map<CallRef, Done> waiting_;
+  std::map<CallRef, Waiting> waiting_;
   ClientStats stats_;
   /// False after destruction: outcomes still on their way are dropped.
   std::shared_ptr<bool> alive_;
@@ -103,6 +127,14 @@ CallRef Client::get(RangedGet get, Done done) {
                         .bytes_max = get.size,
                         .timeout = get.timeout};
   return state_->begin(get.endpoint, std::move(request), std::move(done));
+}
+
+CallRef Client::download(Download download, DownloadDone done) {
+  const std::uint64_t last = download.offset + download.room.size() - 1;
+  ClientRequest request{.headers = std::move(download.headers),
+                        .range = std::to_string(download.offset) + "-" + std::to_string(last)};
+  request.download = std::move(download);
+  return state_->download(std::move(request), std::move(done));
 }
 
 void Client::cancel(CallRef call) {

@@ -31,7 +31,7 @@ using CurlHandle = std::unique_ptr<CURL, CurlDeleter>;
 using CurlMulti = std::unique_ptr<CURLM, CurlMultiDeleter>;
 using CurlHeaders = std::unique_ptr<curl_slist, CurlDeleter>;
 
-/// A request whose endpoint was checked.
+/// A request whose endpoint was checked, or a download.
 struct ClientRequest {
   Endpoint endpoint;
   std::string path;
@@ -41,10 +41,12 @@ struct ClientRequest {
   std::string range;  ///< "first-last"; empty: none
   std::size_t bytes_max = 0;
   Duration timeout{0};
+  std::optional<Download> download = std::nullopt;
 };
 
 struct Outcome {
   Result<Answer> answer;
+  Downloaded downloaded = {};  ///< of a download, whose `answer` is not used
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
 };
@@ -71,8 +73,15 @@ class Transfer {
 
  private:
   void set_up(const ClientOptions& options);
+  void set_up_request();
+  void set_up_download();
   void set_up_headers();
   [[nodiscard]] bool make_room(std::size_t size);
+  // client_download.cpp
+  [[nodiscard]] bool on_file_bytes(std::span<const std::byte> bytes);
+  [[nodiscard]] bool begins_as_asked();
+  [[nodiscard]] Outcome download_outcome(CURLcode code);
+  [[nodiscard]] std::string_view header_of(const char* name) const;
 
   ClientRequest request_;
   CallRef call_;
@@ -84,6 +93,7 @@ class Transfer {
   std::size_t header_bytes_ = 0;
   BufferRef reply_;  ///< its first `received_` bytes are the reply's
   std::size_t received_ = 0;
+  std::size_t passed_over_ = 0;  ///< bytes of a reply that is not the file
   bool is_too_large_ = false;
   bool is_out_of_memory_ = false;
 };

@@ -24,16 +24,24 @@ std::vector<std::string> Node::addresses_of(const EndpointId& endpoint) const {
 /// elsewhere; for a gate, which nobody declares, the routers.
 std::vector<fetch::Source> Node::blob_sources(const BlobSearch& search) const {
   std::vector<fetch::Source> sources;
-  const auto add = [&](const EndpointId& id, const std::vector<std::string>& addresses) {
+  const auto add = [&](const EndpointId& id, const std::vector<std::string>& addresses,
+                       const std::string& http_endpoint) {
     const bool is_known = std::any_of(sources.begin(), sources.end(),
                                       [&id](const fetch::Source& other) { return other.id == id; });
     if (id != EndpointId{} && id != about_.endpoint_id && !is_known)
-      sources.push_back({id, addresses});
+      sources.push_back({id, addresses, http_endpoint});
   };
   const auto add_provider = [&](const shards::Provider& provider) {
-    add(provider.endpoint_key, provider.addresses);
+    add(provider.endpoint_key, provider.addresses, provider.http_endpoint.value_or(""));
   };
-  if (search.hint) add(*search.hint, addresses_of(*search.hint));
+  if (search.hint) {
+    const auto hinted = view_.providers().find(crypto::address_of(*search.hint));
+    if (hinted == view_.providers().end()) {
+      add(*search.hint, {}, "");
+    } else {
+      add(*search.hint, hinted->second.addresses, hinted->second.http_endpoint.value_or(""));
+    }
+  }
   if (search.expert) {
     const std::string uri = wire::format_blob_uri(search.hash);
     for (const shards::Candidate& candidate : view_.candidates(*search.expert)) {
@@ -82,6 +90,8 @@ void Node::take_fetch(fetch::Action& action, Outbox& out) {
     // A hint may name a node whose record had not come yet when the fetch began.
     if (call->target.addresses.empty()) call->target.addresses = addresses_of(*call->target.id);
     out.emplace_back(std::move(*call));
+  } else if (auto* download = std::get_if<work::Download>(&action)) {
+    out.emplace_back(std::move(*download));
   } else if (const auto* cancelled = std::get_if<work::CancelCall>(&action)) {
     out.emplace_back(*cancelled);
   } else if (const auto* lied = std::get_if<fetch::SourceLied>(&action)) {

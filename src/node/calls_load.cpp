@@ -199,9 +199,9 @@ void Node::take_holder(Instant now, holder::Action& action, Outbox& out) {
   } else if (std::holds_alternative<holder::GateChanged>(action)) {
     update_roles();
   } else if (const auto* loaded = std::get_if<holder::ExpertLoaded>(&action)) {
-    on_expert_loaded(*loaded, out);
+    on_expert_loaded(now, *loaded, out);
   } else if (const auto* gate = std::get_if<holder::GateLoaded>(&action)) {
-    on_gate_loaded(*gate, out);
+    on_gate_loaded(now, *gate, out);
   } else if (const auto* unloaded = std::get_if<holder::Unloaded>(&action)) {
     on_unloaded(*unloaded, out);
   } else if (const auto* damaged = std::get_if<holder::BlobDamaged>(&action)) {
@@ -211,7 +211,8 @@ void Node::take_holder(Instant now, holder::Action& action, Outbox& out) {
   }
 }
 
-void Node::on_expert_loaded(const holder::ExpertLoaded& loaded, Outbox& out) {
+void Node::on_expert_loaded(Instant now, const holder::ExpertLoaded& loaded, Outbox& out) {
+  if (on_prepared_loaded(now, loaded.waiter, loaded.status)) return;
   if (!loaded.status) {
     reply(loaded.waiter, fail(load_error(true, loaded.status.error())), out);
     return;
@@ -221,7 +222,8 @@ void Node::on_expert_loaded(const holder::ExpertLoaded& loaded, Outbox& out) {
   reply(loaded.waiter, expert_row(*view), out);
 }
 
-void Node::on_gate_loaded(const holder::GateLoaded& loaded, Outbox& out) {
+void Node::on_gate_loaded(Instant now, const holder::GateLoaded& loaded, Outbox& out) {
+  if (on_prepared_loaded(now, loaded.waiter, loaded.status)) return;
   if (!loaded.status) {
     reply(loaded.waiter, fail(load_error(false, loaded.status.error())), out);
     return;
@@ -238,23 +240,6 @@ void Node::on_unloaded(const holder::Unloaded& unloaded, Outbox& out) {
   }
   reply(unloaded.waiter, rpc::UnloadAnswer{unloaded.layer, unloaded.expert, *unloaded.removed},
         out);
-}
-
-void Node::take_prepare(prepare::Action& action, Outbox& out) {
-  if (auto* run = std::get_if<prepare::Run>(&action)) {
-    owners_.emplace(run->id, Core::prepare);
-    out.emplace_back(Run{run->id, std::move(run->job)});
-  } else if (auto* store = std::get_if<prepare::Store>(&action)) {
-    owners_.emplace(store->id, Core::prepare);
-    out.emplace_back(Store{store->id, std::move(store->op)});
-  } else {
-    auto& started = std::get<prepare::Started>(action);
-    if (started.answer) {
-      reply(started.waiter, std::move(*started.answer), out);
-    } else {
-      reply(started.waiter, fail(started.answer.error()), out);
-    }
-  }
 }
 
 }  // namespace tenzro::node

@@ -19,6 +19,7 @@ bool is_work(const rpc::Call& call) {
          std::holds_alternative<rpc::ForwardCall>(call) ||
          std::holds_alternative<rpc::ExecuteCall>(call) ||
          std::holds_alternative<rpc::PrepareExpertsCall>(call) ||
+         std::holds_alternative<rpc::PrepareResumeCall>(call) ||
          std::holds_alternative<rpc::PublishBlobCall>(call) ||
          std::holds_alternative<rpc::FetchBlobCall>(call);
 }
@@ -42,7 +43,7 @@ Node::Node(const Options& options, About about, const catalog::Catalog& catalog,
             .self = about_.provider,
             .router = about_.endpoint_id,
             .limits = options.forward},
-      prepare_(options.prepare, ids_, catalog),
+      prepare_(options.prepare, ids_, call_ids_, catalog, prng),
       tier_news_(options.heartbeat),
       fetches_(options.fetch, call_ids_, ids_),
       serving_(options.serving, ids_) {
@@ -56,6 +57,18 @@ Node::~Node() = default;
 void Node::on_index(Instant now, const std::vector<work::HoldingRow>& rows, Outbox& out) {
   started_ = now;
   holder_.on_index(rows, holder_out_);
+  settle(now, out);
+}
+
+void Node::on_job_log(Instant now, const std::vector<work::LoggedJob>& jobs, Outbox& out) {
+  prepare_.on_history(now, jobs, prepare_out_);
+  settle(now, out);
+}
+
+void Node::on_downloaded(Instant now, PeerCallId call, const work::Downloaded& downloaded,
+                         Outbox& out) {
+  if (!prepare_.on_downloaded(now, call, downloaded, prepare_out_))
+    fetches_.on_downloaded(now, call, downloaded, fetch_out_);
   settle(now, out);
 }
 
@@ -134,23 +147,27 @@ struct Node::Dispatcher {
   }
 
   void operator()(rpc::PrepareExpertsCall& call) {
-    node.prepare_.start(request, std::move(call), node.prng_, node.prepare_out_);
+    node.prepare_.start(now, request, std::move(call), node.prepare_out_);
   }
 
   void operator()(const rpc::PrepareStatusCall& call) {
-    auto status = node.prepare_.status(call.job_id);
+    auto status = node.prepare_.status(now, call.job_id);
     if (!status) return answer(fail(status.error()));
     answer(std::move(*status));
   }
 
   void operator()(const rpc::PrepareListCall& /*call*/) {
-    answer(rpc::PrepareListAnswer{node.prepare_.list()});
+    answer(rpc::PrepareListAnswer{node.prepare_.list(now)});
   }
 
   void operator()(const rpc::PrepareCancelCall& call) {
-    auto cancelled = node.prepare_.cancel(call.job_id);
+    auto cancelled = node.prepare_.cancel(now, call.job_id, node.prepare_out_);
     if (!cancelled) return answer(fail(cancelled.error()));
     answer(rpc::PrepareCancelAnswer{call.job_id, *cancelled});
+  }
+
+  void operator()(const rpc::PrepareResumeCall& call) {
+    node.prepare_.resume(now, request, call.job_id, node.prepare_out_);
   }
 
   void operator()(rpc::PublishBlobCall& call) {
@@ -225,7 +242,7 @@ void Node::on_job_done(Instant now, JobId id, const work::JobResult& result, Out
   } else if (std::get<Core>(owner.mapped()) == Core::holder) {
     holder_.on_job_done(id, result, holder_out_);
   } else {
-    prepare_.on_job_done(id, result, prepare_out_);
+    prepare_.on_job_done(now, id, result, prepare_out_);
   }
   settle(now, out);
 }
@@ -246,7 +263,7 @@ void Node::on_core_store(Instant now, Core core, JobId id, const work::StoreResu
     case Core::holder:
       return holder_.on_store_done(id, result, holder_out_);
     case Core::prepare:
-      return prepare_.on_store_done(id, result, prepare_out_);
+      return prepare_.on_store_done(now, id, result, prepare_out_);
     case Core::fetch:
       return fetches_.on_store_done(now, id, result, fetch_out_);
     case Core::serving:
@@ -258,6 +275,7 @@ void Node::on_tick(Instant now, Outbox& out) {
   announce_facts(now);
   if (presence_ != nullptr) presence_->on_tick(now, out);
   fetches_.on_tick(now, fetch_out_);
+  prepare_.on_tick(now, prepare_out_);
   for (auto& [request, waiting] : requests_) {
     forward::Outbox actions;
     if (auto* wait = std::get_if<ForwardWait>(&waiting)) {
@@ -279,6 +297,7 @@ std::optional<Instant> Node::next_deadline() const {
     if (deadline && (!earliest || *deadline < *earliest)) earliest = deadline;
   };
   consider(fetches_.next_deadline());
+  consider(prepare_.next_deadline());
   consider(next_mesh_deadline());
   consider(next_repair_deadline());
   if (drain_ && !drain_->is_over) consider(drain_->look_at);
@@ -317,7 +336,7 @@ void Node::settle(Instant now, Outbox& out) {
          !fetch_out_.empty() || !serving_out_.empty() || !peer_out_.empty() || !touched_.empty() ||
          !touched_peers_.empty()) {
     for (holder::Action& action : std::exchange(holder_out_, {})) take_holder(now, action, out);
-    for (prepare::Action& action : std::exchange(prepare_out_, {})) take_prepare(action, out);
+    for (prepare::Action& action : std::exchange(prepare_out_, {})) take_prepare(now, action, out);
     for (fetch::Action& action : std::exchange(fetch_out_, {})) take_fetch(action, out);
     for (fetch::ServingAction& action : std::exchange(serving_out_, {})) take_serving(action, out);
     for (auto& [request, action] : std::exchange(forward_out_, {}))

@@ -6,24 +6,16 @@
 #include "tenzro/prepare/build_blob.hpp"
 #include "tenzro/tensor/safetensors.hpp"
 
+#include "source_address.hpp"
+
 namespace tenzro::prepare {
 namespace {
 
 constexpr const char* kIndexFile = "model.safetensors.index.json";
-constexpr std::size_t kFileNameBytesMax = 255;
 
 bool has_prefix(const std::string& name, const std::vector<std::string>& prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),
                      [&](const std::string& prefix) { return name.starts_with(prefix); });
-}
-
-/// A plain name inside the checkpoint's folder.
-bool is_file_name(const std::string& name) {
-  const auto is_bad = [](char c) {
-    return c == '/' || c == '\\' || static_cast<unsigned char>(c) < 0x20;
-  };
-  return !name.empty() && name.size() <= kFileNameBytesMax && name != "." && name != ".." &&
-         std::none_of(name.begin(), name.end(), is_bad);
 }
 
 /// Elements that safetensors knows too are called by its name, so that one path reads both.
@@ -70,10 +62,9 @@ Result<work::ScannedIndex> scan_index(const work::ScanIndex& job) {
                   "the file of tensor '" + echo(tensor) + "' is not a string");
     }
     const auto& name = file.get_ref<const std::string&>();
-    if (!is_file_name(name)) {
+    if (const Status plain = check_file_name(name); !plain) {
       return fail(ErrorCode::runtime, kIndexFile,
-                  "the file of tensor '" + echo(tensor) + "' is '" + echo(name) +
-                      "', not a name inside the checkpoint's folder");
+                  "the file of tensor '" + echo(tensor) + "': " + plain.error().detail);
     }
     scanned.files.emplace(tensor, name);
   }
@@ -104,9 +95,8 @@ Result<work::ScannedGguf> scan_gguf(const work::ScanGguf& job) {
   }
   auto& header = std::get<tensor::GgufHeader>(*read);
   scanned.metadata = std::move(header.metadata);
-  const std::string prefix = "blk." + std::to_string(job.layer) + ".";
   for (const auto& [name, tensor] : header.tensors) {
-    if (name.starts_with(prefix)) scanned.tensors.emplace(name, source_of(tensor));
+    if (name.starts_with("blk.")) scanned.tensors.emplace(name, source_of(tensor));
   }
   return scanned;
 }

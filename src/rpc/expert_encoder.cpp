@@ -28,11 +28,61 @@ void encode_blob(JsonWriter& out, const PreparedBlob& blob) {
 
 void encode_prepared_expert(JsonWriter& out, const PreparedBlob& blob) {
   out.begin_object();
+  out.member("layer", blob.layer);
   out.member("expert", blob.expert);
   encode_blob(out, blob);
   if (blob.quant) out.member("quant", tensor::name_of(*blob.quant));
   encode_weights(out, blob.gate_type, blob.up_type, blob.down_type);
   out.end_object();
+}
+
+/// One layer is a number, several are a list.
+void encode_layers(JsonWriter& out, LayerIndex layer, const std::vector<LayerIndex>& layers) {
+  out.key("layer");
+  if (layers.empty()) return out.value(layer);
+  out.begin_array();
+  for (const LayerIndex each : layers) out.value(each);
+  out.end_array();
+}
+
+void encode_milliseconds(JsonWriter& out, std::string_view name,
+                         const std::optional<std::uint64_t>& milliseconds) {
+  out.key(name);
+  if (milliseconds) {
+    out.value(*milliseconds);
+  } else {
+    out.null();
+  }
+}
+
+void encode_progress(JsonWriter& out, const PrepareProgress& progress) {
+  out.key("progress");
+  out.begin_object();
+  out.member("bytes_read", progress.bytes_read);
+  out.member("bytes_wanted", progress.bytes_wanted);
+  out.member("bytes_published", progress.bytes_published);
+  out.member("elapsed_ms", progress.elapsed_ms);
+  encode_milliseconds(out, "left_ms", progress.left_ms);
+  out.key("waiting");
+  if (progress.rate_limit_ms) {
+    out.value(std::string_view("waiting for rate limit"));
+  } else {
+    out.null();
+  }
+  encode_milliseconds(out, "waiting_ms", progress.rate_limit_ms);
+  out.end_object();
+}
+
+void encode_gates(JsonWriter& out, const std::vector<PreparedBlob>& gates) {
+  out.key("gates");
+  out.begin_array();
+  for (const PreparedBlob& gate : gates) {
+    out.begin_object();
+    out.member("layer", gate.layer);
+    encode_blob(out, gate);
+    out.end_object();
+  }
+  out.end_array();
 }
 
 template <typename Row>
@@ -104,7 +154,7 @@ void encode(JsonWriter& out, const PrepareStartedAnswer& answer) {
   out.begin_object();
   out.member("job_id", answer.job_id);
   out.member("model_id", answer.key.model);
-  out.member("layer", answer.key.layer);
+  encode_layers(out, answer.key.layer, answer.layers);
   out.member("total_experts", answer.total_experts);
   out.member("include_gate", answer.include_gate);
   out.key("quant");
@@ -117,11 +167,14 @@ void encode(JsonWriter& out, const PrepareStatusAnswer& answer) {
   out.begin_object();
   out.member("job_id", answer.job_id);
   out.member("model_id", answer.key.model);
-  out.member("layer", answer.key.layer);
+  encode_layers(out, answer.key.layer, answer.layers);
+  out.member("source", answer.source);
   out.member("state", name_of(answer.state));
   out.nullable("error", answer.error);
   out.member("total_experts", answer.total_experts);
-  out.member("completed_experts", answer.experts.size());
+  const std::size_t completed = answer.completed_experts.value_or(answer.experts.size());
+  out.member("completed_experts", completed);
+  encode_progress(out, answer.progress);
   out.key("experts");
   out.begin_array();
   for (const PreparedBlob& blob : answer.experts) encode_prepared_expert(out, blob);
@@ -134,6 +187,7 @@ void encode(JsonWriter& out, const PrepareStatusAnswer& answer) {
   } else {
     out.null();
   }
+  if (!answer.layers.empty()) encode_gates(out, answer.gates);
   out.end_object();
 }
 

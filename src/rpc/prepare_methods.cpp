@@ -13,6 +13,7 @@ namespace {
 /// `quant` is kept to be echoed, so its text is bounded.
 constexpr std::size_t kQuantBytesMax = 1024;
 constexpr std::size_t kSourceBytesMax = 4096;
+constexpr std::size_t kLayersMax = 4096;
 constexpr std::size_t kFileNameBytesMax = 255;
 
 using tensor::WeightType;
@@ -24,7 +25,12 @@ constexpr Param kJobIdParam{"job_id", types::kText, Need::required,
 constexpr Param kJobParams[] = {kJobIdParam};
 constexpr Param kPrepareParams[] = {
     kModelIdParam,
-    kLayerParam,
+    {"layer",
+     {"u32, u32[] or \"all\"",
+      R"({"oneOf":[{"type":"integer","minimum":0,"maximum":4294967295},{"type":"array","minItems":1,"items":{"type":"integer","minimum":0,"maximum":4294967295}},{"type":"string","enum":["all"]}]})"},
+     Need::required,
+     "Index of the layer in its model, a list of them, or `all`: every layer that has experts, "
+     "multi-token-prediction layers aside."},
     {"experts", types::kU32List, Need::optional,
      "Which experts; the fused shared expert is the one after the last routed one. Default: all."},
     {"include_gate", types::kFlag, Need::optional, "Also prepare the layer's gate. Default true."},
@@ -47,8 +53,11 @@ constexpr Param kPrepareParams[] = {
      "Name of a GGUF imatrix file in the source's folder: Q4_K and Q6_K then weigh columns by it. "
      "Default: all columns count alike."},
     {"source", types::kText, Need::optional,
-     "Where the checkpoint is, on the node's machine: a directory, a `.safetensors` or `.gguf` "
-     "file, or `file://` of these. Needed: nothing is fetched from a hub yet."}};
+     "Where the checkpoint is: a directory, a `.safetensors` or a `.gguf` file of the node's "
+     "machine, `file://` of these, or the `https://` base of its files, at whose end such a file "
+     "may stand. Default: the model's repository on the hub of `[prepare] hub_url`."},
+    {"load", types::kFlag, Need::optional,
+     "Also load what is published, so that this node serves it. Default false."}};
 
 // ---- readers
 
@@ -136,12 +145,39 @@ std::optional<std::string> read_source(ParamReader& params) {
   return source;
 }
 
+/// One layer, several in ascending order, or `all`.
+void read_layers(ParamReader& params, PrepareExpertsCall& call) {
+  const JsonNode* node = params.find("layer");
+  if (node != nullptr && node->kind == JsonKind::string) {
+    call.has_all_layers = node->text == "all";
+    if (!call.has_all_layers)
+      params.refuse("layer", "'" + echo(node->text) + "' is no layer: a number, a list or all");
+    return;
+  }
+  const bool is_list = node != nullptr &&
+                       (node->kind == JsonKind::numbers || (node->is_array() && node->count == 0));
+  if (!is_list) {
+    call.layer = params.u32("layer");
+    return;
+  }
+  call.layers = params.optional_u32_list("layer").value_or(std::vector<LayerIndex>());
+  std::sort(call.layers.begin(), call.layers.end());
+  call.layers.erase(std::unique(call.layers.begin(), call.layers.end()), call.layers.end());
+  if (call.layers.empty()) {
+    params.refuse("layer", "is an empty list");
+  } else if (call.layers.size() > kLayersMax) {
+    params.refuse("layer", "has more than " + std::to_string(kLayersMax) + " layers");
+  } else {
+    call.layer = call.layers.front();
+  }
+}
+
 /// A plain name: the file lies beside the checkpoint's own.
 std::optional<std::string> read_imatrix(ParamReader& params) {
   std::optional<std::string> name = params.optional_text("imatrix");
   if (!name) return name;
-  const bool is_plain = !name->empty() && name->size() <= kFileNameBytesMax && *name != ".." &&
-                        std::none_of(name->begin(), name->end(), [](char c) {
+  const bool is_plain = !name->empty() && name->size() <= kFileNameBytesMax && *name != "." &&
+                        *name != ".." && std::none_of(name->begin(), name->end(), [](char c) {
                           return c == '/' || c == '\\' || static_cast<unsigned char>(c) < 0x20;
                         });
   if (!is_plain) params.refuse("imatrix", "must be the name of a file in the source's folder");
@@ -151,7 +187,7 @@ std::optional<std::string> read_imatrix(ParamReader& params) {
 Result<Call> read_prepare_experts(ParamReader& params) {
   PrepareExpertsCall call;
   call.model = params.model_id();
-  call.layer = params.u32("layer");
+  read_layers(params, call);
   call.experts = read_expert_list(params);
   call.include_gate = params.flag_or("include_gate", true);
   call.quant = read_quant(params);
@@ -159,6 +195,7 @@ Result<Call> read_prepare_experts(ParamReader& params) {
   call.dense_f32 = read_dense_f32(params);
   call.imatrix = read_imatrix(params);
   call.source = read_source(params);
+  call.loads = params.flag_or("load", false);
   return params.finish(std::move(call));
 }
 
@@ -174,6 +211,10 @@ Result<Call> read_prepare_cancel(ParamReader& params) {
   return params.finish(PrepareCancelCall{params.text("job_id")});
 }
 
+Result<Call> read_prepare_resume(ParamReader& params) {
+  return params.finish(PrepareResumeCall{params.text("job_id")});
+}
+
 // ---- the table
 
 constexpr MethodError kPrepareErrors[] = {
@@ -187,6 +228,9 @@ constexpr MethodError kPrepareErrors[] = {
     {-32004, "no MoE tensor-naming scheme for architecture A"}};
 constexpr MethodError kJobErrors[] = {{-32602, "missing job_id"},
                                       {-32602, "unknown prepare job: ID"}};
+constexpr MethodError kResumeErrors[] = {
+    {-32602, "unknown prepare job: ID"},
+    {-32602, "prepare job ID is running: only one that failed or was cancelled is resumed"}};
 
 constexpr Method kMethods[] = {
     {"tenzro_moePrepareExperts", Scope::admin,
@@ -199,24 +243,38 @@ constexpr Method kMethods[] = {
     {"tenzro_moePrepareStatus", Scope::read, "How far a job is, and the blobs it has published.",
      kJobParams,
      "`state` (running, completed, failed, cancelled), `error` or null, `experts` with the URI, "
-     "bytes and weight types that each really has, and `gate` or null.",
+     "bytes and weight types that each really has, and `gate` or null; of a job of several layers "
+     "`layer` is their list, and `gates` has a row a layer. `progress`: bytes of the checkpoint "
+     "read "
+     "and wanted, bytes published, milliseconds since the job began or was taken up again, and "
+     "about "
+     "how many are left (null where that is not known); `waiting` is null, or `waiting for rate "
+     "limit` with `waiting_ms`.",
      kJobErrors, R"({"job_id":"2f9b6a0e-8c1d-4a57-9d52-6b1f0c3e7a44"})",
-     R"({"job_id":"2f9b6a0e-8c1d-4a57-9d52-6b1f0c3e7a44","model_id":"qwen3-30b-a3b","layer":0,"state":"completed","error":null,"total_experts":1,"completed_experts":1,"experts":[{"expert":0,"uri":"tenzro://blob/03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8","bytes":2949120,"quant":"q4_k","weights":{"gate":{"type":"q4_k","bits":4.5},"up":{"type":"q4_k","bits":4.5},"down":{"type":"q6_k","bits":6.5625}}}],"gate":{"uri":"tenzro://blob/03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8","bytes":524368}})",
+     R"({"job_id":"2f9b6a0e-8c1d-4a57-9d52-6b1f0c3e7a44","model_id":"qwen3-30b-a3b","layer":0,"source":"/models/qwen3-30b-a3b","state":"completed","error":null,"total_experts":1,"completed_experts":1,"progress":{"bytes_read":9437184,"bytes_wanted":9437184,"bytes_published":3473736,"elapsed_ms":120,"left_ms":null,"waiting":null,"waiting_ms":null},"experts":[{"layer":0,"expert":0,"uri":"tenzro://blob/03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8","bytes":2949120,"quant":"q4_k","weights":{"gate":{"type":"q4_k","bits":4.5},"up":{"type":"q4_k","bits":4.5},"down":{"type":"q6_k","bits":6.5625}}}],"gate":{"uri":"tenzro://blob/03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8","bytes":524368}})",
      read_prepare_status},
     {"tenzro_moePrepareList",
      Scope::read,
      "The jobs that this node remembers.",
      {},
-     "`jobs`, each as of tenzro_moePrepareStatus, and their `count`.",
+     "`jobs`, each as of tenzro_moePrepareStatus but without its experts and gates, the first "
+     "started first, and their `count`. Jobs outlive the node; the oldest are forgotten.",
      {},
      "{}",
-     R"({"jobs":[{"job_id":"2f9b6a0e-8c1d-4a57-9d52-6b1f0c3e7a44","model_id":"qwen3-30b-a3b","layer":0,"state":"running","error":null,"total_experts":128,"completed_experts":0,"experts":[],"gate":null}],"count":1})",
+     R"({"jobs":[{"job_id":"2f9b6a0e-8c1d-4a57-9d52-6b1f0c3e7a44","model_id":"qwen3-30b-a3b","layer":0,"source":"/models/qwen3-30b-a3b","state":"running","error":null,"total_experts":128,"completed_experts":0,"progress":{"bytes_read":0,"bytes_wanted":0,"bytes_published":0,"elapsed_ms":2,"left_ms":null,"waiting":null,"waiting_ms":null},"experts":[],"gate":null}],"count":1})",
      read_prepare_list},
     {"tenzro_moePrepareCancel", Scope::admin,
      "Stops a job; blobs that are published stay published.", kJobParams,
      "The `job_id`, and whether it was still running.", kJobErrors,
      R"({"job_id":"2f9b6a0e-8c1d-4a57-9d52-6b1f0c3e7a44"})",
      R"({"job_id":"2f9b6a0e-8c1d-4a57-9d52-6b1f0c3e7a44","cancelled":true})", read_prepare_cancel},
+    {"tenzro_moePrepareResume", Scope::admin,
+     "Goes on with a job that failed or was cancelled: what it has published is not made again. A "
+     "job that the end of the node interrupted goes on by itself.",
+     kJobParams, "As of tenzro_moePrepareExperts.", kResumeErrors,
+     R"({"job_id":"2f9b6a0e-8c1d-4a57-9d52-6b1f0c3e7a44"})",
+     R"({"job_id":"2f9b6a0e-8c1d-4a57-9d52-6b1f0c3e7a44","model_id":"qwen3-30b-a3b","layer":0,"total_experts":2,"include_gate":true,"quant":"q4_k_m","state":"running"})",
+     read_prepare_resume},
 };
 
 }  // namespace

@@ -22,6 +22,11 @@ Error not_regular(const std::string& path) {
   return {ErrorCode::io, echo(path), "is not a regular file"};
 }
 
+std::string version_of(const struct stat& info) {
+  return std::to_string(info.st_ino) + "-" + std::to_string(info.st_mtim.tv_sec) + "." +
+         std::to_string(info.st_mtim.tv_nsec);
+}
+
 }  // namespace
 
 Result<FileReader> FileReader::open(FileSystem& files, const std::string& path) {
@@ -33,7 +38,8 @@ Result<FileReader> FileReader::open(FileSystem& files, const std::string& path) 
   if (!fd.is_open()) return fail(os_error(path, "open", errno));
   if (::fstat(fd.get(), &info) != 0) return fail(os_error(path, "inspect", errno));
   if (!S_ISREG(info.st_mode)) return fail(not_regular(path));
-  return FileReader(files, path, std::move(fd), static_cast<std::uint64_t>(info.st_size));
+  return FileReader(files, path, std::move(fd), static_cast<std::uint64_t>(info.st_size),
+                    version_of(info));
 }
 
 Status FileReader::read_at(std::uint64_t offset, std::span<std::byte> to) const {

@@ -25,6 +25,9 @@ class FileReader {
   /// As it was on open.
   [[nodiscard]] std::uint64_t size_bytes() const { return size_bytes_; }
 
+  /// What tells the file, as it was on open, from one that was written since or put in its place.
+  [[nodiscard]] const std::string& version() const { return version_; }
+
   /// Fills `to`. Error: io, also where the file ends early.
   [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> to) const;
   /// Tells the system that all of it will be read, from the beginning: it reads on while others
@@ -34,13 +37,19 @@ class FileReader {
   [[nodiscard]] Result<BufferRef> read(std::uint64_t offset, std::uint64_t length) const;
 
  private:
-  FileReader(FileSystem& files, std::string path, Fd fd, std::uint64_t size_bytes)
-      : files_(&files), path_(std::move(path)), fd_(std::move(fd)), size_bytes_(size_bytes) {}
+  FileReader(FileSystem& files, std::string path, Fd fd, std::uint64_t size_bytes,
+             std::string version)
+      : files_(&files),
+        path_(std::move(path)),
+        fd_(std::move(fd)),
+        size_bytes_(size_bytes),
+        version_(std::move(version)) {}
 
   FileSystem* files_;
   std::string path_;
   Fd fd_;
   std::uint64_t size_bytes_;
+  std::string version_;
 };
 
 }  // namespace tenzro::store

@@ -69,6 +69,8 @@ class Partials {
   [[nodiscard]] Status close(const BlobHash& hash, work::Leftover leftover);
   /// Removes kept ones until budget and disk have room for `bytes`, or none are left.
   void make_room(std::uint64_t bytes);
+  /// Error: no_space, with the numbers, where the disk would be left with less than its reserve.
+  [[nodiscard]] Status has_room_on_disk(std::uint64_t bytes) const;
 
  private:
   struct Partial {
@@ -94,7 +96,6 @@ class Partials {
   Status write_all(int fd, const std::string& path, std::span<const std::byte> bytes,
                    std::optional<std::uint64_t> offset);
   Status hash_up_to(const BlobHash& hash, Partial& partial, std::uint64_t end);
-  [[nodiscard]] Status has_room_on_disk(std::uint64_t bytes) const;
   [[nodiscard]] Partial* find_open(const BlobHash& hash);
   void forget_hash(Partial& partial);
   Status remove(const BlobHash& hash);

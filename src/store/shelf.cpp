@@ -295,6 +295,12 @@ Status Shelf::close_partial(const work::ClosePartial& close) {
   return partials_->close(close.hash, close.leftover);
 }
 
+Status Shelf::check_space(std::uint64_t bytes) {
+  partials_->make_room(bytes);
+  if (Status fits = blobs_->budget().has_room_for(bytes); !fits) return fits;
+  return partials_->has_room_on_disk(bytes);
+}
+
 Result<bool> Shelf::release(const work::ReleaseBlob& release) {
   const auto it = leases_.find(release.hash);
   if (it == leases_.end() || it->second.count < release.leases) return false;

@@ -55,6 +55,8 @@ class Shelf {
   [[nodiscard]] Result<work::WrittenPartial> write_partial(const work::WritePartial& write);
   [[nodiscard]] Result<work::FinishedPartial> finish_partial(const work::FinishPartial& finish);
   [[nodiscard]] Status close_partial(const work::ClosePartial& close);
+  /// Kept partials give way. Error: no_space.
+  [[nodiscard]] Status check_space(std::uint64_t bytes);
   /// Whether that many leases were there.
   [[nodiscard]] Result<bool> release(const work::ReleaseBlob& release);
 

@@ -1,21 +1,15 @@
 #include "sources.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <climits>
 #include <string_view>
-
-#include <sys/stat.h>
 
 #include "tenzro/base/bytes.hpp"
 
 #include "file_reader.hpp"
-#include "os_error.hpp"
 
 namespace tenzro::store {
 namespace {
-
-enum class IfEmpty : std::uint8_t { refuse, root };
 
 bool leaves_root(std::string_view file) {
   if (file.starts_with('/')) return true;
@@ -27,29 +21,32 @@ bool leaves_root(std::string_view file) {
   return false;
 }
 
-Result<std::string> path_of(const std::string& root, const std::string& file, IfEmpty if_empty) {
+Result<std::string> path_of(const std::string& root, const std::string& file) {
   const auto refuse = [&file](const char* why) {
     return fail(ErrorCode::invalid_params, "source file '" + echo(file) + "'", why);
   };
   if (root.empty()) return fail(ErrorCode::invalid_params, "source", "has no directory");
-  if (file.empty() && if_empty == IfEmpty::refuse) return refuse("has no name");
+  if (file.empty()) return refuse("has no name");
   if (leaves_root(file)) return refuse("leaves the source directory");
   if (root.size() + file.size() + 2 > PATH_MAX) return refuse("has too long a path");
   // The system would read up to the NUL and no further: another name than the one that was checked.
   if (file.find('\0') != std::string::npos || root.find('\0') != std::string::npos) {
     return refuse("has a NUL in its path");
   }
-  return file.empty() ? root : root + "/" + file;
+  return root + "/" + file;
 }
 
 }  // namespace
 
 Result<work::ReadBytes> read_source(FileSystem& files, const work::ReadSource& source,
                                     std::uint64_t bytes_max) {
-  const Result<std::string> path = path_of(source.root, source.file, IfEmpty::refuse);
+  const Result<std::string> path = path_of(source.root, source.file);
   if (!path) return fail(path.error());
   const Result<FileReader> file = FileReader::open(files, *path);
   if (!file) return fail(file.error());
+  if (!source.version.empty() && source.version != file->version()) {
+    return fail(ErrorCode::io, echo(*path), "was changed since it was first read");
+  }
   const std::uint64_t size = file->size_bytes();
   const std::uint64_t there = source.offset < size ? size - source.offset : 0;
   if (source.length > there && !source.allow_short) {
@@ -65,25 +62,8 @@ Result<work::ReadBytes> read_source(FileSystem& files, const work::ReadSource& s
   }
   Result<BufferRef> bytes = file->read(length == 0 ? 0 : source.offset, length);
   if (!bytes) return fail(bytes.error());
-  return work::ReadBytes{std::move(*bytes)};
-}
-
-Result<work::SourceStat> stat_source(const work::StatSource& source) {
-  const Result<std::string> path = path_of(source.root, source.file, IfEmpty::root);
-  if (!path) return fail(path.error());
-
-  struct stat info {};
-
-  if (::stat(path->c_str(), &info) != 0) {
-    if (errno == ENOENT || errno == ENOTDIR) return work::SourceStat{};
-    return fail(os_error(*path, "inspect", errno));
-  }
-  work::SourceStat result{.exists = true, .is_directory = S_ISDIR(info.st_mode), .size_bytes = 0};
-  if (!result.is_directory && !S_ISREG(info.st_mode)) {
-    return fail(ErrorCode::io, echo(*path), "is not a regular file");
-  }
-  if (!result.is_directory) result.size_bytes = static_cast<std::uint64_t>(info.st_size);
-  return result;
+  return work::ReadBytes{
+      .bytes = std::move(*bytes), .file_bytes = size, .version = file->version()};
 }
 
 }  // namespace tenzro::store

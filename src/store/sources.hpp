@@ -11,11 +11,9 @@
 
 namespace tenzro::store {
 
-/// Error: invalid_params (the name, or more than `bytes_max` at once), not_found, io.
+/// Error: invalid_params (the name, or more than `bytes_max` at once), not_found, io (also where the
+/// file is not the version that is wanted).
 [[nodiscard]] Result<work::ReadBytes> read_source(FileSystem& files, const work::ReadSource& source,
                                                   std::uint64_t bytes_max);
-
-/// `file` may be empty: the root itself. Error: invalid_params, io.
-[[nodiscard]] Result<work::SourceStat> stat_source(const work::StatSource& source);
 
 }  // namespace tenzro::store

@@ -5,6 +5,7 @@
 
 #include "tenzro/base/bytes.hpp"
 
+#include "job_log.hpp"
 #include "lanes.hpp"
 #include "shelf.hpp"
 #include "sources.hpp"
@@ -28,7 +29,6 @@ Error queue_full() {
 Lane lane_of(const work::StoreOp& op) {
   const bool only_reads = std::holds_alternative<work::ReadBlob>(op) ||
                           std::holds_alternative<work::ReadSource>(op) ||
-                          std::holds_alternative<work::StatSource>(op) ||
                           std::holds_alternative<work::ReadBlobRange>(op);
   return only_reads ? Lane::free : Lane::ordered;
 }
@@ -105,20 +105,23 @@ struct Store::State {
   const Options options;
   const Completion completion;
   std::unique_ptr<Shelf> shelf;
+  std::unique_ptr<JobLog> job_log;
   std::shared_ptr<std::atomic<std::size_t>> open_uploads =
       std::make_shared<std::atomic<std::size_t>>(0);
   Lanes lanes;  // last: its threads use what stands above
 
   State(FileSystem& file_system, const Options& chosen, Completion told,
-        std::unique_ptr<Shelf> opened)
+        std::unique_ptr<Shelf> opened, std::unique_ptr<JobLog> log)
       : files(file_system),
         options(chosen),
         completion(std::move(told)),
         shelf(std::move(opened)),
+        job_log(std::move(log)),
         lanes(chosen.threads, chosen.queue_max) {}
 
   work::StoreResult run(const work::StoreOp& op);
   work::StoreResult opened(const work::OpenPartial& open);
+  work::StoreResult published(const work::PublishBlob& publish);
 
   [[nodiscard]] Error too_large(std::uint64_t bytes) const {
     return {ErrorCode::no_space, "blob",
@@ -132,14 +135,21 @@ work::StoreResult Store::State::opened(const work::OpenPartial& open) {
   return to_output(shelf->open_partial(open));
 }
 
+work::StoreResult Store::State::published(const work::PublishBlob& publish) {
+  Result<work::Published> published = shelf->publish(publish.bytes);
+  if (published && publish.part) {
+    Status added = job_log->add(*publish.part, published->hash, published->size_bytes);
+    if (!added) return fail(added.error());
+  }
+  return to_output(std::move(published));
+}
+
 work::StoreResult Store::State::run(const work::StoreOp& op) {
   return std::visit(
       Overloaded{
           [this](const work::SaveHolding& save) { return saved(shelf->save(save)); },
           [this](const work::RemoveHolding& remove) { return removed(shelf->remove(remove)); },
-          [this](const work::PublishBlob& publish) {
-            return to_output(shelf->publish(publish.bytes));
-          },
+          [this](const work::PublishBlob& publish) { return published(publish); },
           [this](const work::ReadBlob& read) {
             return to_output(shelf->blobs().read(read));
           },
@@ -147,7 +157,6 @@ work::StoreResult Store::State::run(const work::StoreOp& op) {
           [this](const work::ReadSource& source) {
             return to_output(read_source(files, source, options.blob_bytes_max));
           },
-          [](const work::StatSource& source) { return to_output(stat_source(source)); },
           [this](const work::OpenPartial& open) { return opened(open); },
           [this](const work::WritePartial& write) {
             return to_output(shelf->write_partial(write));
@@ -159,7 +168,10 @@ work::StoreResult Store::State::run(const work::StoreOp& op) {
           [this](const work::ReleaseBlob& release) { return removed(shelf->release(release)); },
           [this](const work::ReadBlobRange& range) {
             return to_output(shelf->blobs().read_part(range));
-          }},
+          },
+          [this](const work::LogJob& job) { return saved(job_log->log(job)); },
+          [this](const work::ForgetJob& job) { return saved(job_log->forget(job.id)); },
+          [this](const work::CheckSpace& space) { return saved(shelf->check_space(space.bytes)); }},
       op);
 }
 
@@ -170,10 +182,21 @@ Result<OpenedStore> Store::open(const DataDir& dir, const Options& options, Comp
       .blob_bytes_max = options.blob_bytes_max};
   Result<Shelf::Opened> opened = Shelf::open(dir.path_of("index.db"), blob_options, dir.files());
   if (!opened) return fail(opened.error());
+  std::string warning;
+  Result<std::unique_ptr<JobLog>> log = JobLog::open(dir.path_of("jobs.db"), warning);
+  if (!log) return fail(log.error());
+  if (!warning.empty()) opened->warnings.push_back(std::move(warning));
+  Result<std::vector<work::LoggedJob>> jobs = (*log)->jobs();
+  if (!jobs) return fail(jobs.error());
+  for (work::LoggedJob& job : *jobs) {
+    for (work::LoggedPart& part : job.parts)
+      part.is_there = opened->shelf->blobs().exists(part.hash);
+  }
   auto state = std::make_unique<State>(dir.files(), options, std::move(completion),
-                                       std::move(opened->shelf));
+                                       std::move(opened->shelf), std::move(*log));
   return OpenedStore{.store = std::unique_ptr<Store>(new Store(std::move(state))),
                      .rows = std::move(opened->rows),
+                     .jobs = std::move(*jobs),
                      .warnings = std::move(opened->warnings)};
 }
 

@@ -114,6 +114,32 @@ TEST_F(HttpHolder, ServesTheRouterTheBitsOfOneNodeAndNobodyUnsigned) {
   EXPECT_TRUE(ask_holder("tenzro_moeExecute", execute).contains("result"));
 }
 
+TEST_F(HttpHolder, GivesItsBlobsOverHttpToTheNodesOfItsMeshAndToNobodyElse) {
+  router_.start("");
+  holder_.start(router_.entry());
+  const json started = ask_holder(
+      "tenzro_moePrepareExperts",
+      {{"model_id", "tiny"}, {"layer", 0}, {"experts", {0, 1}}, {"source", tiny_model_folder()}});
+  json job;
+  do {
+    job = ask_holder("tenzro_moePrepareStatus",
+                     {{"job_id", started["result"].value("job_id", "")}})["result"];
+  } while (job.value("state", "") == "running");
+  ASSERT_EQ(job.value("state", ""), "completed") << job.dump();
+  ASSERT_TRUE(holder_knows_router());
+  ASSERT_TRUE(lists_providers(router_.client(), 2));
+  const std::string uri = job["experts"][1].value("uri", "");
+  const json row = router_.client().result("tenzro_moeExpertLoad",
+                                           {{"model_id", "tiny"},
+                                            {"layer", 0},
+                                            {"expert", 1},
+                                            {"uri", uri + "?n=" + holder_.endpoint_id()}});
+  EXPECT_EQ(row.value("tier", ""), "memory");
+  const HttpAnswer stranger =
+      holder_.client().send("GET", "/blob/" + uri.substr(uri.rfind('/') + 1), {}, "");
+  EXPECT_EQ(stranger.status, 401);
+}
+
 TEST_F(HttpHolder, ThatIsGoneFailsTheForwardByName) {
   start();
   ASSERT_TRUE(router_knows_all()) << map_.dump();

@@ -3,30 +3,26 @@
 #include <algorithm>
 #include <fstream>
 
-#include <sys/stat.h>
-
 #include "tenzro/crypto/blake3.hpp"
 
 namespace tenzro::testing {
 namespace {
 
 work::StoreResult read_source(const work::ReadSource& op) {
-  std::ifstream in(op.root + "/" + op.file, std::ios::binary);
+  std::ifstream in(op.root + "/" + op.file, std::ios::binary | std::ios::ate);
   if (!in) return fail(ErrorCode::not_found, op.file, "is not there");
+  const auto file_bytes = static_cast<std::uint64_t>(in.tellg());
+  const std::string version = std::to_string(file_bytes);
+  if (!op.version.empty() && op.version != version)
+    return fail(ErrorCode::io, op.file, "was changed since it was first read");
   in.seekg(static_cast<std::streamoff>(op.offset));
   std::string bytes(op.length, '\0');
   in.read(bytes.data(), static_cast<std::streamsize>(op.length));
   bytes.resize(static_cast<std::size_t>(in.gcount()));
   if (bytes.size() < op.length && !op.allow_short)
     return fail(ErrorCode::io, op.file, "is too short");
-  return work::ReadBytes{BufferRef::copy_of(bytes)};
-}
-
-work::StoreResult stat_source(const work::StatSource& op) {
-  struct stat info {};
-
-  if (::stat((op.root + "/" + op.file).c_str(), &info) != 0) return work::SourceStat{};
-  return work::SourceStat{true, S_ISDIR(info.st_mode), static_cast<std::uint64_t>(info.st_size)};
+  return work::ReadBytes{
+      .bytes = BufferRef::copy_of(bytes), .file_bytes = file_bytes, .version = version};
 }
 
 }  // namespace
@@ -35,6 +31,16 @@ std::vector<work::HoldingRow> MapStore::rows() const {
   std::vector<work::HoldingRow> rows;
   for (const auto& [key, row] : rows_) rows.push_back(row);
   return rows;
+}
+
+work::StoreResult MapStore::log_job(const work::LogJob& op) {
+  for (work::LoggedJob& job : jobs_) {
+    if (job.id != op.id) continue;
+    job.record = op.record;
+    return work::Saved{};
+  }
+  jobs_.push_back({op.id, op.record, {}});
+  return work::Saved{};
 }
 
 work::StoreResult MapStore::run(const work::StoreOp& op) {
@@ -49,6 +55,13 @@ work::StoreResult MapStore::run(const work::StoreOp& op) {
   if (const auto* publish = std::get_if<work::PublishBlob>(&op)) {
     const BlobHash hash = crypto::blake3(publish->bytes.bytes());
     blobs_.insert_or_assign(hash, publish->bytes);
+    if (publish->part) {
+      for (work::LoggedJob& job : jobs_) {
+        if (job.id != publish->part->job) continue;
+        job.parts.push_back(
+            {publish->part->name, publish->part->record, hash, publish->bytes.size(), true});
+      }
+    }
     return work::Published{hash, publish->bytes.size()};
   }
   if (const auto* read = std::get_if<work::ReadBlob>(&op)) {
@@ -66,7 +79,15 @@ work::StoreResult MapStore::run(const work::StoreOp& op) {
     return work::Removed{true};
   }
   if (const auto* source = std::get_if<work::ReadSource>(&op)) return read_source(*source);
-  if (const auto* stat = std::get_if<work::StatSource>(&op)) return stat_source(*stat);
+  if (const auto* job = std::get_if<work::LogJob>(&op)) return log_job(*job);
+  if (const auto* job = std::get_if<work::ForgetJob>(&op)) {
+    std::erase_if(jobs_, [&](const work::LoggedJob& logged) { return logged.id == job->id; });
+    return work::Saved{};
+  }
+  if (const auto* space = std::get_if<work::CheckSpace>(&op)) {
+    if (space->bytes <= space_bytes) return work::Saved{};
+    return fail(ErrorCode::no_space, "disk", std::to_string(space->bytes) + " bytes do not fit");
+  }
   return run_partial(op);
 }
 

@@ -36,6 +36,7 @@ void NodeWorld::make_node() {
   node_ = std::make_unique<node::Node>(setup_.options, about, catalog_, prng_);
   node::Outbox out;
   node_->on_index(now_, store_.rows(), out);
+  node_->on_job_log(now_, store_.jobs(), out);
   take(std::move(out));
 }
 
@@ -61,6 +62,13 @@ void NodeWorld::take(node::Outbox actions) {
         const work::StoreResult result = run_store(store.op);
         node::Outbox out;
         node_->on_store_done(now_, store.id, result, out);
+        take(std::move(out));
+      });
+    } else if (web && std::holds_alternative<node::Download>(action)) {
+      queue_.emplace_back([this, download = std::get<node::Download>(std::move(action))] {
+        const work::Downloaded downloaded = web(download);
+        node::Outbox out;
+        node_->on_downloaded(now_, download.id, downloaded, out);
         take(std::move(out));
       });
     } else if (auto* notice = std::get_if<node::Notice>(&action)) {

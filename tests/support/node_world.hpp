@@ -54,6 +54,11 @@ class NodeWorld {
   /// A new node over the same store, as after a restart.
   void restart();
 
+  /// Answers downloads; without it they stand among the actions for peers.
+  std::function<work::Downloaded(const work::Download&)> web;
+
+  [[nodiscard]] MapStore& store() { return store_; }
+
   [[nodiscard]] node::Node& node() { return *node_; }
 
   [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }

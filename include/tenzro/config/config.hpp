@@ -88,8 +88,10 @@ struct ForwardSection {
 };
 
 struct PrepareSection {
-  std::string hub_url;
+  std::string hub_url = "https://huggingface.co";  ///< empty: none
+  bool plain_http = false;
   std::uint32_t jobs_max = 4;
+  std::uint32_t ranges_max = 4;
 };
 
 struct PolicySection {

@@ -9,7 +9,9 @@
 ///  - Pieces that an earlier attempt left on disk are not fetched again.
 ///  - The first size told counts; a source that tells another is set aside and comes back only when
 ///  the others are gone. Why: the first may have been the liar.
-///  - A source without addresses is asked again until the fetch stalls. Why: whoever carries the
+///  - A source that has an HTTP server and no address of its own is asked there, for ranges of
+///  `/blob/<hash>`. What it tells and gives counts like any other's.
+///  - A source without either is asked again until the fetch stalls. Why: whoever carries the
 ///  call may come to know them, as records travel.
 ///  - A source that answers `busy` is left alone for a while. One that fails is too, and after
 ///  `failures_max` in a row it is dropped. One that breaks the protocol, or lost the blob, is
@@ -37,6 +39,7 @@
 #include "tenzro/base/result.hpp"
 #include "tenzro/base/time.hpp"
 #include "tenzro/fetch/token_bucket.hpp"
+#include "tenzro/work/download.hpp"
 #include "tenzro/work/job.hpp"
 #include "tenzro/work/peer.hpp"
 
@@ -46,6 +49,8 @@ struct Source {
   EndpointId id{};
   /// "host:port", best first.
   std::vector<std::string> addresses;
+  /// "http://host:port" of its HTTP server: where it has no address, it is asked there.
+  std::string http_endpoint = {};
 };
 
 struct Options {
@@ -87,7 +92,8 @@ struct SourceLied {
   BlobHash hash{};
 };
 
-using Action = std::variant<work::Store, work::SendCall, work::CancelCall, Finished, SourceLied>;
+using Action = std::variant<work::Store, work::SendCall, work::CancelCall, Finished, SourceLied,
+                            work::Download>;
 using Outbox = std::vector<Action>;
 
 struct Totals {
@@ -120,6 +126,8 @@ class Fetches {
   void on_cancel(Instant now, RequestId waiter, Outbox& out);
   /// False, and nothing done, where the call is none of this one's.
   bool on_peer_reply(Instant now, PeerCallId call, const work::CallResult& result, Outbox& out);
+  /// As on_peer_reply, of a source that was asked over HTTP.
+  bool on_downloaded(Instant now, PeerCallId call, const work::Downloaded& downloaded, Outbox& out);
   /// Ignores what it did not ask for.
   void on_store_done(Instant now, JobId id, const work::StoreResult& result, Outbox& out);
   void on_tick(Instant now, Outbox& out);

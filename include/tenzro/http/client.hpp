@@ -15,6 +15,10 @@
 ///  and
 ///    what it answers may not send this node anywhere else. Certificates of https are checked
 ///    against the system's authorities.
+///  - A download (GET of a part of a file, on the wider web) is given room for its bytes and always
+///  tells what came, a broken-off one too; so that whoever asked can go on where it stopped. It may
+///  go through the proxy that the environment names, never to this machine itself. It ends where
+///  nothing moves for `stall_timeout`, however long the whole takes.
 ///  - A reply fills memory as its bytes arrive: at most `bytes_max` one, `replies_bytes_max` all.
 ///    Connections are kept and shared by the calls to one endpoint.
 ///  - A cancelled call's connection ends, so that the server sees it.
@@ -24,6 +28,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +37,7 @@
 #include "tenzro/base/time.hpp"
 #include "tenzro/exec/loop.hpp"
 #include "tenzro/http/server.hpp"
+#include "tenzro/work/download.hpp"
 
 namespace tenzro::http {
 
@@ -69,6 +75,21 @@ struct RangedGet {
   Duration timeout = std::chrono::seconds(60);
 };
 
+/// GET of the bytes [offset, offset + room.size()) of the file at `url`; `room` is not empty, lies
+/// in `buffer`, and is the client's until the answer.
+struct Download {
+  std::string url;  ///< http:// or https://
+  std::vector<Header> headers;
+  std::uint64_t offset = 0;
+  BufferRef buffer;
+  std::span<std::byte> room;
+  bool uses_proxy = true;
+  Duration stall_timeout = std::chrono::seconds(30);
+};
+
+/// See work::Downloaded, whose members these are.
+using work::Downloaded;
+
 struct Answer {
   int status = 0;
   BufferRef body;
@@ -89,6 +110,7 @@ struct ClientStats {
 class Client {
  public:
   using Done = std::function<void(Result<Answer>)>;
+  using DownloadDone = std::function<void(Downloaded)>;
 
   /// `loop` outlives the client.
   explicit Client(exec::Loop& loop, const ClientOptions& options = {});
@@ -99,6 +121,7 @@ class Client {
 
   CallRef post(Post post, Done done);
   CallRef get(RangedGet get, Done done);
+  CallRef download(Download download, DownloadDone done);
   /// Nothing where the call is over.
   void cancel(CallRef call);
 

@@ -9,6 +9,7 @@
 #include "tenzro/base/ids.hpp"
 #include "tenzro/base/result.hpp"
 #include "tenzro/rpc/answer.hpp"
+#include "tenzro/work/download.hpp"
 #include "tenzro/work/job.hpp"
 #include "tenzro/work/peer.hpp"
 
@@ -33,8 +34,10 @@ struct Run {
 /// Do this on disk; answer with Node::on_store_done.
 using work::Store;
 
-/// Calls to peers and replies to theirs; calls answer with Node::on_peer_reply.
+/// Calls to peers and replies to theirs; calls answer with Node::on_peer_reply, downloads with
+/// Node::on_downloaded.
 using work::CancelCall;
+using work::Download;
 using work::RefuseRequest;
 using work::SendCall;
 using work::SendHttpCall;
@@ -46,7 +49,7 @@ struct Notice {
 };
 
 using Action = std::variant<Reply, Run, Store, Notice, SendCall, SendHttpCall, CancelCall,
-                            SendReply, RefuseRequest>;
+                            SendReply, RefuseRequest, Download>;
 using Outbox = std::vector<Action>;
 
 }  // namespace tenzro::node

@@ -169,6 +169,8 @@ class Node {
 
   /// Once, before any call: what the store remembers.
   void on_index(Instant now, const std::vector<work::HoldingRow>& rows, Outbox& out);
+  /// After on_index: the prepare jobs of earlier lives.
+  void on_job_log(Instant now, const std::vector<work::LoggedJob>& jobs, Outbox& out);
   void on_call(Instant now, RequestId request, rpc::Call call, Outbox& out);
   /// The client is gone: no Reply will follow, work in progress is let go.
   void on_cancel(Instant now, RequestId request, Outbox& out);
@@ -178,6 +180,7 @@ class Node {
   /// The peer no longer waits for that reply.
   void on_peer_request_cancelled(Instant now, PeerRequestId request, Outbox& out);
   void on_peer_reply(Instant now, PeerCallId call, const work::CallResult& result, Outbox& out);
+  void on_downloaded(Instant now, PeerCallId call, const work::Downloaded& downloaded, Outbox& out);
   void on_tick(Instant now, Outbox& out);
   [[nodiscard]] std::optional<Instant> next_deadline() const;
 
@@ -228,6 +231,8 @@ class Node {
 
   /// Whether the rule lets that endpoint have experts executed here.
   [[nodiscard]] bool may_execute(const EndpointId& endpoint) const;
+  /// Blobs go to members, and under `open` to anyone who is not denied.
+  [[nodiscard]] bool may_fetch(const EndpointId& endpoint) const;
   /// True where this node holds a valid provider record of that endpoint.
   [[nodiscard]] bool is_member(const EndpointId& endpoint) const;
 
@@ -366,12 +371,17 @@ class Node {
   void on_request_store(Instant now, RequestId request, const work::StoreResult& result,
                         Outbox& out);
   void on_request_store_failed(Instant now, RequestId request, const Error& error, Outbox& out);
-  void take_prepare(prepare::Action& action, Outbox& out);
-  void on_expert_changed(Instant now, const holder::ExpertChanged& change);
   /// A job of a request or a peer leaves the node; those of experts are timed.
   void count_job(Instant now, JobId id, const work::Job& job);
-  void on_expert_loaded(const holder::ExpertLoaded& loaded, Outbox& out);
-  void on_gate_loaded(const holder::GateLoaded& loaded, Outbox& out);
+  // prepared.cpp: what prepare jobs want of the node
+  void take_prepare(Instant now, prepare::Action& action, Outbox& out);
+  void load_prepared(Instant now, prepare::LoadPrepared& load);
+  [[nodiscard]] Status is_held(const prepare::LoadPrepared& load) const;
+  /// False where the load is not one of prepare's.
+  bool on_prepared_loaded(Instant now, RequestId waiter, const Status& status);
+  void on_expert_changed(Instant now, const holder::ExpertChanged& change);
+  void on_expert_loaded(Instant now, const holder::ExpertLoaded& loaded, Outbox& out);
+  void on_gate_loaded(Instant now, const holder::GateLoaded& loaded, Outbox& out);
   void on_unloaded(const holder::Unloaded& unloaded, Outbox& out);
   void on_lease_answer(Instant now, const holder::Action& action);
   void update_roles();
@@ -387,8 +397,6 @@ class Node {
   // serving.cpp: requests of peers
   void serve_exec(Instant now, work::PeerRequest request, Outbox& out);
   void serve_frame(Instant now, work::PeerRequest request, Outbox& out);
-  /// Blobs go to members, and under `open` to anyone who is not denied.
-  [[nodiscard]] bool may_fetch(const EndpointId& endpoint) const;
   [[nodiscard]] std::optional<Error> why_busy(std::uint64_t bytes) const;
   PeerWait& admit_peer(Instant now, const work::PeerRequest& request);
   void on_peer_job(Instant now, PeerRequestId request, JobId id, const work::JobResult& result,
@@ -480,6 +488,9 @@ class Node {
   [[nodiscard]] static holder::LeaseId lease_of(RequestId request) {
     return holder::LeaseId{static_cast<std::uint64_t>(request)};
   }
+
+  /// Of loads that no request asked for.
+  static constexpr std::uint64_t kPreparedBit = 1ULL << 63U;
 
   /// Calls and peers' requests are numbered apart; their leases are told apart by the top bit.
   static constexpr std::uint64_t kPeerLeaseBit = 1ULL << 63U;

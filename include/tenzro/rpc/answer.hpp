@@ -199,11 +199,14 @@ struct PrepareStartedAnswer {
   std::uint32_t total_experts = 0;
   bool include_gate = true;
   std::string quant_json;  ///< "quant": echo or null; plus "state": "running"
+  /// Of a job of several layers: "layer" is their list.
+  std::vector<LayerIndex> layers = {};
 };
 
 enum class PrepareState : std::uint8_t { running, completed, failed, cancelled };
 
 struct PreparedBlob {
+  LayerIndex layer = 0;
   ExpertIndex expert = 0;
   std::string uri;
   std::uint64_t bytes = 0;
@@ -214,14 +217,32 @@ struct PreparedBlob {
   tensor::WeightType down_type = tensor::WeightType::f32;
 };
 
+/// How fast a job gets on, and how long it will take.
+struct PrepareProgress {
+  std::uint64_t bytes_read = 0;       ///< of the checkpoint, in this life of the node
+  std::uint64_t bytes_wanted = 0;     ///< of the checkpoint, by this job; 0: not known yet
+  std::uint64_t bytes_published = 0;  ///< of blobs
+  std::uint64_t elapsed_ms = 0;       ///< in this life of the node
+  std::optional<std::uint64_t> left_ms = std::nullopt;
+  /// The server of the checkpoint wants to be left alone for so long.
+  std::optional<std::uint64_t> rate_limit_ms = std::nullopt;
+};
+
 struct PrepareStatusAnswer {
   std::string job_id;
   LayerKey key;
   PrepareState state = PrepareState::running;
   std::optional<std::string> error;
   std::uint32_t total_experts = 0;
-  std::vector<PreparedBlob> experts;  ///< "completed_experts" = experts.size()
-  std::optional<PreparedBlob> gate;   ///< {uri, bytes} or null
+  std::vector<PreparedBlob> experts;
+  std::optional<PreparedBlob> gate;  ///< {uri, bytes} or null; of a job of one layer
+  /// Of a job of several layers: "layer" is their list, and "gates" is there.
+  std::vector<LayerIndex> layers = {};
+  std::vector<PreparedBlob> gates = {};
+  PrepareProgress progress = {};
+  /// Of a list, whose rows have no experts and gates: how many there are.
+  std::optional<std::uint32_t> completed_experts = std::nullopt;
+  std::string source = {};
 };
 
 struct PrepareListAnswer {  // {jobs: [...], count}

@@ -135,6 +135,7 @@ struct QuantPlan {
 
 struct PrepareExpertsCall {
   ModelId model;
+  /// The first of `layers`, where there are any.
   LayerIndex layer = 0;
   std::optional<std::vector<ExpertIndex>> experts;
   bool include_gate = true;
@@ -144,9 +145,15 @@ struct PrepareExpertsCall {
   bool dense_f32 = false;
   /// A GGUF file with the importance of columns, in the source's folder.
   std::optional<std::string> imatrix = std::nullopt;
-  /// A directory, a single .safetensors file, or `file://` of either. Absent: the catalogue's
-  /// repository.
+  /// A directory, a .safetensors or .gguf file, `file://` of these, or an https:// base. Absent:
+  /// the catalogue's repository.
   std::optional<std::string> source;
+  /// Several layers, ascending and distinct; empty: `layer` alone.
+  std::vector<LayerIndex> layers = {};
+  /// Every layer that has experts, multi-token-prediction layers aside.
+  bool has_all_layers = false;
+  /// Also load what is published.
+  bool loads = false;
 };
 
 struct PrepareStatusCall {
@@ -156,6 +163,11 @@ struct PrepareStatusCall {
 struct PrepareListCall {};
 
 struct PrepareCancelCall {
+  std::string job_id;
+};
+
+/// Goes on with a job that failed or was cancelled.
+struct PrepareResumeCall {
   std::string job_id;
 };
 
@@ -191,6 +203,6 @@ using Call =
                  ExpertStatusCall, RouteCall, ForwardCall, ExecuteCall, PrepareExpertsCall,
                  PrepareStatusCall, PrepareListCall, PrepareCancelCall, PublishBlobCall,
                  FetchBlobCall, EndpointInfoCall, EndpointIdCall, AlpnListCall, ListProvidersCall,
-                 NodeStatusCall, NodeDrainCall, DiscoverCall>;
+                 NodeStatusCall, NodeDrainCall, DiscoverCall, PrepareResumeCall>;
 
 }  // namespace tenzro::rpc

@@ -23,6 +23,7 @@
 #include "tenzro/wire/exec_message.hpp"
 #include "tenzro/wire/gate_blob.hpp"
 #include "tenzro/work/gate.hpp"
+#include "tenzro/work/job_log.hpp"
 #include "tenzro/work/partial.hpp"
 #include "tenzro/work/remote.hpp"
 #include "tenzro/work/source.hpp"
@@ -262,6 +263,8 @@ struct RemoveHolding {
 /// Stores bytes for others to fetch (publish, prepare): kept until unpublished.
 struct PublishBlob {
   BufferRef bytes;
+  /// Where present the log has it when the answer comes.
+  std::optional<JobPart> part = std::nullopt;
 };
 
 /// A whole blob, or `not_found`.
@@ -287,17 +290,14 @@ struct ReadSource {
   std::uint64_t length = 0;
   /// Fewer bytes than asked for are an error unless this is set (then: what there is).
   bool allow_short = false;
-};
-
-/// Size of a source file, and whether it is there.
-struct StatSource {
-  std::string root;
-  std::string file;
+  /// What ReadBytes said of the file before; where it is another now, that is an error. Empty: not
+  /// looked at.
+  std::string version = {};
 };
 
 using StoreOp = std::variant<SaveHolding, RemoveHolding, PublishBlob, ReadBlob, QuarantineBlob,
-                             ReadSource, StatSource, OpenPartial, WritePartial, FinishPartial,
-                             ClosePartial, ReleaseBlob, ReadBlobRange>;
+                             ReadSource, OpenPartial, WritePartial, FinishPartial, ClosePartial,
+                             ReleaseBlob, ReadBlobRange, LogJob, ForgetJob, CheckSpace>;
 
 struct Saved {};
 
@@ -314,15 +314,12 @@ struct ReadBytes {
   BufferRef bytes;
   /// Of the bytes, where it was asked for and the store gives it.
   std::optional<BlobHash> hash = std::nullopt;
+  /// Of a source: the size of the whole file, and what tells it from one that was changed.
+  std::uint64_t file_bytes = 0;
+  std::string version = {};
 };
 
-struct SourceStat {
-  bool exists = false;
-  bool is_directory = false;
-  std::uint64_t size_bytes = 0;
-};
-
-using StoreOutput = std::variant<Saved, Removed, Published, ReadBytes, SourceStat, OpenedPartial,
+using StoreOutput = std::variant<Saved, Removed, Published, ReadBytes, OpenedPartial,
                                  WrittenPartial, FinishedPartial, BlobRange>;
 using StoreResult = Result<StoreOutput>;
 

@@ -57,14 +57,13 @@ struct ScannedHeader {
 struct ScanGguf {
   BufferRef prefix;
   std::uint64_t file_bytes = 0;
-  /// Tensors of this layer alone are kept.
-  LayerIndex layer = 0;
 };
 
 struct ScannedGguf {
   /// Not 0: the header goes on; read so many bytes and scan again.
   std::uint64_t bytes_wanted = 0;
   std::map<std::string, tensor::GgufValue, std::less<>> metadata;
+  /// Those of layers ("blk.").
   std::map<std::string, SourceTensor, std::less<>> tensors;
 };
 

@@ -63,8 +63,34 @@ TEST(Prepare, FollowsTheJobToItsEnd) {
   ASSERT_EQ(node.requests.size(), 4U);
   EXPECT_EQ(node.requests[1].method, "tenzro_moePrepareStatus");
   EXPECT_EQ(node.requests[1].params["job_id"], "j");
-  EXPECT_NE(ran.err.find("\r0 of 2 experts\r1 of 2 experts\r2 of 2 experts\n"), std::string::npos);
+  const std::string dots(12, '.');
+  const std::string hashes(12, '#');
+  EXPECT_NE(ran.err.find("\r[" + dots + dots + "] 0 of 2 experts\r[" + hashes + dots +
+                         "] 1 of 2 experts\r[" + hashes + hashes + "] 2 of 2 experts\n"),
+            std::string::npos)
+      << ran.err;
   EXPECT_NE(ran.out.find("state  completed"), std::string::npos);
+}
+
+TEST(Prepare, TheLineSaysHowMuchWasReadHowLongItWillTakeAndWhatIsWaitedFor) {
+  ScriptedNode node;
+  Json reading = job("running", 1);
+  reading["progress"] = {{"bytes_read", 1048576},
+                         {"bytes_wanted", 4194304},
+                         {"left_ms", 61'500},
+                         {"waiting", nullptr},
+                         {"waiting_ms", nullptr}};
+  Json waiting = reading;
+  waiting["progress"]["waiting"] = "waiting for rate limit";
+  waiting["progress"]["waiting_ms"] = 4'200;
+  node.answers = {reading, waiting, job("completed", 2)};
+  const Ran ran = run_with(node, {"moe", "prepare-status", "--job-id", "j", "--follow"});
+  ASSERT_TRUE(ran.outcome);
+  EXPECT_NE(ran.err.find("1 of 2 experts, 1.0 MiB of 4.0 MiB read, about 1m 2s left"),
+            std::string::npos)
+      << ran.err;
+  EXPECT_NE(ran.err.find("4.0 MiB read, waiting for rate limit (5s)"), std::string::npos)
+      << ran.err;
 }
 
 TEST(Prepare, AFailedJobIsARefusalAndAnInterruptedWaitSaysHowToGoOn) {

@@ -8,6 +8,7 @@
 
 #include "byte_range.hpp"
 #include "host_list.hpp"
+#include "reply_facts.hpp"
 #include "reply_head.hpp"
 #include "request_parser.hpp"
 
@@ -31,6 +32,33 @@ TEST(ListenAddress, RefusesNamesBadPortsAndBareV6) {
   for (const char* text : {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1",
                            "127.0.0.1:80x", "example.org:80", "::1:80", "[127.0.0.1]:80", ":80"}) {
     EXPECT_FALSE(ListenAddress::parse(text)) << text;
+  }
+}
+
+TEST(ContentRange, IsReadStrictly) {
+  const auto part = parse_content_range("bytes 5-9/100");
+  ASSERT_TRUE(part.has_value());
+  EXPECT_EQ(part->first, 5U);
+  EXPECT_EQ(part->last, 9U);
+  EXPECT_EQ(part->file_bytes, 100U);
+  EXPECT_EQ(parse_content_range("bytes 0-0/*")->file_bytes, std::nullopt);
+  EXPECT_EQ(parse_content_range("bytes */7")->file_bytes, 7U);
+  EXPECT_EQ(parse_content_range("bytes */7")->first, std::nullopt);
+  for (const char* bad :
+       {"", "bytes", "bytes 5-9", "bytes 9-5/100", "bytes 5-100/100", "bytes -5/9", "bytes 5-/9",
+        "items 0-1/2", "bytes 0-1/x", "bytes 0x1-2/3", "bytes 0-99999999999999999999/3"}) {
+    EXPECT_FALSE(parse_content_range(bad)) << bad;
+  }
+}
+
+TEST(RateLimit, ThatIsUsedUpSaysHowLong) {
+  EXPECT_EQ(parse_rate_limit("\"default\";r=0;t=30"), 30U);
+  EXPECT_EQ(parse_rate_limit("\"a\";r=0;t=30, \"b\";r=0;t=90;w=3"), 90U);
+  EXPECT_EQ(parse_rate_limit("limit=100, remaining=0, reset=12"), 12U);
+  EXPECT_EQ(parse_rate_limit("\"a\";r=0;t=99999999999"), 86'400U);
+  for (const char* free : {"", "\"default\";r=5;t=30", "limit=100, remaining=1, reset=12", "r",
+                           "\"a\";r=0", "\"a\";r=0, \"b\";t=5", "remaining=,reset=", ";;,,=;="}) {
+    EXPECT_FALSE(parse_rate_limit(free)) << free;
   }
 }
 

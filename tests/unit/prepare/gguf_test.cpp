@@ -27,7 +27,7 @@ class GgufFile : public ::testing::Test {
         expected_({kFolder + "ggml_types.safetensors"}) {}
 
   void SetUp() override {
-    const auto scanned = prepare::scan_gguf({BufferRef::copy_of(bytes_), bytes_.size(), 0});
+    const auto scanned = prepare::scan_gguf({BufferRef::copy_of(bytes_), bytes_.size()});
     ASSERT_TRUE(scanned) << scanned.error().message();
     ASSERT_EQ(scanned->bytes_wanted, 0U);
     scanned_ = *scanned;
@@ -140,7 +140,7 @@ TEST_F(GgufFile, AHeaderIsReadFromAsShortAPrefixAsHoldsIt) {
   for (;; ++scans) {
     ASSERT_LT(scans, 10);
     const auto scanned =
-        scan_gguf({BufferRef::copy_of(std::span(bytes_).first(length)), bytes_.size(), 0});
+        scan_gguf({BufferRef::copy_of(std::span(bytes_).first(length)), bytes_.size()});
     ASSERT_TRUE(scanned) << scanned.error().message();
     if (scanned->bytes_wanted == 0) break;
     ASSERT_GT(scanned->bytes_wanted, length);

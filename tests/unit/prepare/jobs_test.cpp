@@ -117,9 +117,8 @@ TEST(PrepareJobs, RefusesWhatTheCheckpointDoesNotHaveBeforeTheJobBegins) {
             "start: expert 3 out of range: toy has 3 routed experts");
   EXPECT_EQ(error_of(folder, [](auto& call) { call.source = std::nullopt; }),
             "start: unknown catalog model_id: toy");
-  EXPECT_EQ(
-      error_of(folder, [](auto& call) { call.source = "ftp://x"; }),
-      "start: source: must be a directory, a .safetensors or .gguf file, or file:// of these");
+  EXPECT_EQ(error_of(folder, [](auto& call) { call.source = "ftp://x"; }),
+            "start: source: URL 'ftp://x' is not https:// or http://");
   EXPECT_EQ(error_of(folder, [](auto& call) { call.source = "/nowhere/at/all"; }).substr(0, 14),
             "start: source:");
 }
@@ -168,6 +167,11 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(PrepareJobs, ConfigThatIsNoJsonIsSaidToBeThat) {
   const CheckpointFolder folder(Shape{});
   folder.write("config.json", "<!doctype html>");
+  EXPECT_EQ(error_of(folder), "start: config.json: the file is an HTML page");
+  folder.write("config.json", "version https://git-lfs.github.com/spec/v1\noid sha256:0");
+  EXPECT_EQ(error_of(folder),
+            "start: config.json: the file is a git LFS pointer, not the data it names");
+  folder.write("config.json", "[]");
   EXPECT_EQ(error_of(folder), "start: config.json: is not a JSON object");
 }
 
@@ -197,6 +201,12 @@ TEST(PrepareJobs, IndexThatLacksATensorOrNamesAMissingFileIsRefused) {
   folder.write("model.safetensors.index.json", R"({"weight_map": {}})");
   EXPECT_EQ(error_of(folder),
             "model.safetensors.index.json: tensor '" + kMlp + "gate.weight' is missing");
+  folder.write("model.safetensors.index.json",
+               R"({"weight_map": {")" + kMlp + R"(gate.weight": "../model.safetensors"}})");
+  EXPECT_EQ(error_of(folder),
+            "model.safetensors.index.json: the file of tensor '" + kMlp +
+                "gate.weight': '../model.safetensors' is not the name of a file of the "
+                "checkpoint's folder");
   folder.write("model.safetensors.index.json", R"({"weight_map": 3})");
   EXPECT_EQ(error_of(folder),
             "model.safetensors.index.json: weight_map is missing or not an object");
@@ -208,7 +218,8 @@ TEST(PrepareJobs, IndexThatNamesAFileOutsideTheFolderIsRefused) {
     folder.write("model.safetensors.index.json",
                  R"({"weight_map": {")" + kMlp + R"(gate.weight": ")" + file + R"("}})");
     const std::string error = error_of(folder);
-    EXPECT_NE(error.find("not a name inside the checkpoint's folder"), std::string::npos) << error;
+    EXPECT_NE(error.find("is not the name of a file of the checkpoint's folder"), std::string::npos)
+        << error;
   }
 }
 

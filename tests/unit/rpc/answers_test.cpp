@@ -347,14 +347,30 @@ TEST(Answers, PrepareJobsHaveTheirKeys) {
             json::parse(R"({"job_id":"j","model_id":"m","layer":1,"total_experts":2,
               "include_gate":false,"quant":{"up":"q4_k"},"state":"running"})"));
   EXPECT_EQ(result_of(PrepareStartedAnswer{})["quant"], nullptr);
-  const json status = json::parse(R"({"job_id":"j","model_id":"m","layer":1,"state":"failed",
-    "error":"no\nspace","total_experts":2,"completed_experts":1,"experts":[{"expert":4,
+  const json status =
+      json::parse(R"({"job_id":"j","model_id":"m","layer":1,"source":"","state":"failed",
+    "error":"no\nspace","total_experts":2,"completed_experts":1,
+    "progress":{"bytes_read":0,"bytes_wanted":0,"bytes_published":0,"elapsed_ms":0,"left_ms":null,
+    "waiting":null,"waiting_ms":null},"experts":[{"layer":0,"expert":4,
     "uri":"tenzro://blob/x","bytes":99,"quant":"q6_k","weights":{
     "up":{"type":"bf16","bits":16.0},"down":{"type":"q6_k","bits":6.5625}}}],
     "gate":{"uri":"tenzro://blob/g","bytes":7}})");
   EXPECT_EQ(result_of(prepare_status()), status);
   EXPECT_EQ(result_of(PrepareStatusAnswer{})["error"], nullptr);
   EXPECT_EQ(result_of(PrepareStatusAnswer{})["gate"], nullptr);
+  PrepareStatusAnswer several;
+  several.layers = {1, 4};
+  several.gates = {prepared()};
+  several.completed_experts = 7;
+  several.progress = {.left_ms = 5, .rate_limit_ms = 9};
+  const json many = result_of(several);
+  EXPECT_EQ(many["layer"], (json{1, 4}));
+  EXPECT_EQ(many["gates"], json::parse(R"([{"layer":0,"uri":"tenzro://blob/x","bytes":99}])"));
+  EXPECT_EQ(many["completed_experts"], 7);
+  EXPECT_EQ(many["progress"]["left_ms"], 5);
+  EXPECT_EQ(many["progress"]["waiting"], "waiting for rate limit");
+  EXPECT_EQ(many["progress"]["waiting_ms"], 9);
+  EXPECT_EQ(result_of(PrepareStartedAnswer{.layers = {2, 3}})["layer"], (json{2, 3}));
   EXPECT_EQ(result_of(PrepareListAnswer{.jobs = {prepare_status(), prepare_status()}}),
             (json{{"jobs", {status, status}}, {"count", 2}}));
   EXPECT_EQ(result_of(PrepareCancelAnswer{.job_id = "j", .cancelled = true}),
@@ -549,10 +565,10 @@ TEST(OpenRpc, ScopesAreThoseOfTheReference) {
   EXPECT_EQ(by_scope["execute"],
             (std::set<std::string>{"tenzro_moeRoute", "tenzro_moeForward", "tenzro_moeExecute"}));
   EXPECT_EQ(by_scope["admin"],
-            (std::set<std::string>{"tenzro_moeExpertLoad", "tenzro_moeGateLoad",
-                                   "tenzro_moeExpertUnload", "tenzro_moeGateUnload",
-                                   "tenzro_moePrepareExperts", "tenzro_moePrepareCancel",
-                                   "tenzro_iroh_publishBlob", "tenzro_nodeDrain"}));
+            (std::set<std::string>{
+                "tenzro_moeExpertLoad", "tenzro_moeGateLoad", "tenzro_moeExpertUnload",
+                "tenzro_moeGateUnload", "tenzro_moePrepareExperts", "tenzro_moePrepareCancel",
+                "tenzro_moePrepareResume", "tenzro_iroh_publishBlob", "tenzro_nodeDrain"}));
 }
 
 TEST(OpenRpc, ExampleResultsHaveTheKeysOfTheAnswers) {
@@ -576,6 +592,7 @@ TEST(OpenRpc, ExampleResultsHaveTheKeysOfTheAnswers) {
       {"tenzro_moePrepareStatus", prepared_all},
       {"tenzro_moePrepareList", PrepareListAnswer{.jobs = {PrepareStatusAnswer{}}}},
       {"tenzro_moePrepareExperts", PrepareStartedAnswer{}},
+      {"tenzro_moePrepareResume", PrepareStartedAnswer{}},
       {"tenzro_moePrepareCancel", PrepareCancelAnswer{}},
       {"tenzro_iroh_publishBlob", PublishBlobAnswer{}},
       {"tenzro_iroh_fetchBlob", FetchBlobAnswer{}},

@@ -149,9 +149,11 @@ std::string text(const ExecuteCall& call) {
 
 std::string text(const PrepareExpertsCall& call) {
   Text out("PrepareExperts");
-  out.field("model", call.model)
-      .field("layer", call.layer)
-      .field("experts", call.experts)
+  out.field("model", call.model).field("layer", call.layer);
+  if (!call.layers.empty()) out.field("layers", call.layers);
+  if (call.has_all_layers) out.field("all", call.has_all_layers);
+  if (call.loads) out.field("load", call.loads);
+  out.field("experts", call.experts)
       .field("include_gate", call.include_gate)
       .field("strict", call.strict)
       .field("dense_f32", call.dense_f32)
@@ -171,6 +173,10 @@ std::string text(const PrepareStatusCall& call) {
 
 std::string text(const PrepareCancelCall& call) {
   return Text("PrepareCancel").field("job_id", call.job_id).take();
+}
+
+std::string text(const PrepareResumeCall& call) {
+  return Text("PrepareResume").field("job_id", call.job_id).take();
 }
 
 std::string text(const PublishBlobCall& call) {

@@ -92,6 +92,7 @@ TEST(MissingParameters, AreNamedAndNullIsMissing) {
       {"tenzro_moePrepareExperts", R"({"model_id":"m"})", "-32602: missing layer"},
       {"tenzro_moePrepareStatus", "{}", "-32602: missing job_id"},
       {"tenzro_moePrepareCancel", "{}", "-32602: missing job_id"},
+      {"tenzro_moePrepareResume", "{}", "-32602: missing job_id"},
       {"tenzro_iroh_publishBlob", "[{}]", "-32602: missing bytes_b64"},
       {"tenzro_iroh_fetchBlob", "[{}]", "-32602: missing tenzro_uri"},
   });
@@ -244,6 +245,15 @@ TEST(PrepareExperts, ReadsEveryOption) {
                     "dense":"f32","source":"file:///data/m","quant":"q4_k_m"})")),
             "13 PrepareExperts model=m layer=3 experts=[0,3,] include_gate=0 strict=1 dense_f32=1 "
             "source=file:///data/m gate=q4_k up=q4_k down=q6_k echo=\"q4_k_m\"");
+  const auto with_layer = [](std::string_view layer) {
+    const auto call = call_of<PrepareExpertsCall>(
+        "tenzro_moePrepareExperts",
+        R"({"model_id":"m","load":true,"layer":)" + std::string(layer) + '}');
+    const std::string text = text_of(call);
+    return text.substr(0, text.find(" experts="));
+  };
+  EXPECT_EQ(with_layer("[4,0,4]"), "13 PrepareExperts model=m layer=0 layers=[0,4,] load=1");
+  EXPECT_EQ(with_layer("\"all\""), "13 PrepareExperts model=m layer=0 all=1 load=1");
   EXPECT_EQ(call_of<PrepareExpertsCall>("tenzro_moePrepareExperts",
                                         R"({"model_id":"m","layer":3,"experts":[]})")
                 .experts,
@@ -297,6 +307,15 @@ TEST(PrepareExperts, SaysWhatIsWrong) {
   EXPECT_EQ(with(R"("source":"")"), "-32602: source: must have 1 to 4096 bytes");
   EXPECT_EQ(with(R"("source":"/a\u0000b")"), "-32602: source: holds a control character");
   EXPECT_EQ(with(R"("source":7)"), "-32602: source: must be a string");
+  EXPECT_EQ(with(R"("load":1)"), "-32602: load: must be true or false");
+  const auto layer = [](std::string_view value) {
+    return outcome_of("tenzro_moePrepareExperts",
+                      R"({"model_id":"m","layer":)" + std::string(value) + '}');
+  };
+  EXPECT_EQ(layer("[]"), "-32602: layer: is an empty list");
+  EXPECT_EQ(layer("\"some\""), "-32602: layer: 'some' is no layer: a number, a list or all");
+  EXPECT_EQ(layer("[1,-1]"), "-32602: layer[1]: -1 is out of range 0..4294967295");
+  EXPECT_EQ(layer("true"), "-32602: layer: must be an integer");
 }
 
 TEST(PrepareJobs, AreNamedByTheirId) {
@@ -304,6 +323,8 @@ TEST(PrepareJobs, AreNamedByTheirId) {
             "14 PrepareStatus job_id=j");
   EXPECT_EQ(text_of(call_of<PrepareCancelCall>("tenzro_moePrepareCancel", R"({"job_id":"j"})")),
             "16 PrepareCancel job_id=j");
+  EXPECT_EQ(text_of(call_of<PrepareResumeCall>("tenzro_moePrepareResume", R"({"job_id":"j"})")),
+            "26 PrepareResume job_id=j");
   EXPECT_EQ(outcome_of("tenzro_moePrepareStatus", R"({"job_id":7})"),
             "-32602: job_id: must be a string");
 }

@@ -60,10 +60,10 @@ TEST(StoreThreads, FullQueueIsBusyAtOnceAndEveryOperationIsAnsweredOnce) {
         answered.count_down();
       });
   ASSERT_TRUE(opened);
-  opened->store->submit(JobId{1}, work::StatSource{"/", ""});
+  opened->store->submit(JobId{1}, work::ReadSource{"/", "", 0, 1, false});
   entered.wait();
-  opened->store->submit(JobId{2}, work::StatSource{"/", ""});
-  opened->store->submit(JobId{3}, work::StatSource{"/", ""});
+  opened->store->submit(JobId{2}, work::ReadSource{"/", "", 0, 1, false});
+  opened->store->submit(JobId{3}, work::ReadSource{"/", "", 0, 1, false});
   opened->store->submit(JobId{4}, work::PublishBlob{BufferRef::copy_of("x")});
   EXPECT_EQ(busy, 2);
   leave.count_down();

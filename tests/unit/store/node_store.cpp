@@ -47,6 +47,7 @@ Status NodeStore::open() {
   }
   store_ = std::move(opened->store);
   rows_ = std::move(opened->rows);
+  jobs_ = std::move(opened->jobs);
   warnings_ = std::move(opened->warnings);
   return {};
 }

@@ -41,6 +41,8 @@ class NodeStore {
   /// Rows of the last open.
   [[nodiscard]] const std::vector<work::HoldingRow>& rows() const { return rows_; }
 
+  [[nodiscard]] const std::vector<work::LoggedJob>& jobs() const { return jobs_; }
+
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
   [[nodiscard]] Store& store() { return *store_; }
@@ -60,6 +62,7 @@ class NodeStore {
   std::optional<DataDir> dir_;
   std::unique_ptr<Store> store_;
   std::vector<work::HoldingRow> rows_;
+  std::vector<work::LoggedJob> jobs_;
   std::vector<std::string> warnings_;
   std::mutex mutex_;  // guards the two below
   std::map<JobId, std::promise<work::StoreResult>> waiting_;

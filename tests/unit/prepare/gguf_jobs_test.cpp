@@ -1,0 +1,249 @@
+// Goal: jobs over GGUF files do what those over safetensors do: several layers, files in parts, a
+// web server, a node that is killed.
+// Method: one set of F32 tensors in both formats; nothing is converted, so the experts' blobs are
+// the same bytes.
+#include <array>
+#include <bit>
+
+#include <gtest/gtest.h>
+
+#include "support/checkpoint_folder.hpp"
+#include "support/node_world.hpp"
+#include "unit/prepare/served_file.hpp"
+
+namespace tenzro::testing {
+namespace {
+
+using rpc::PrepareState;
+using Shape = CheckpointFolder::Shape;
+using Tensors = CheckpointFolder::Tensors;
+
+constexpr std::uint32_t kExperts = 3;
+constexpr std::size_t kAlignment = 32;
+constexpr std::uint32_t kU32 = 4;
+constexpr std::uint32_t kString = 8;
+
+/// A GGUF file of F32 tensors.
+class GgufWriter {
+ public:
+  GgufWriter& number(const std::string& key, std::uint32_t value) {
+    return entry(key, kU32, scalar(value));
+  }
+
+  GgufWriter& text(const std::string& key, const std::string& value) {
+    return entry(key, kString, string(value));
+  }
+
+  /// `shape` outermost first.
+  GgufWriter& tensor(const std::string& name, const std::vector<std::uint64_t>& shape,
+                     const std::vector<std::byte>& bytes) {
+    tensors_ += string(name) + scalar(static_cast<std::uint32_t>(shape.size()));
+    for (auto size = shape.rbegin(); size != shape.rend(); ++size) tensors_ += scalar(*size);
+    tensors_ += scalar(std::uint32_t{0}) + scalar(std::uint64_t{data_.size()});  // F32
+    data_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    pad(data_);
+    ++tensor_count_;
+    return *this;
+  }
+
+  [[nodiscard]] std::string bytes() const {
+    std::string file = "GGUF" + scalar(std::uint32_t{3}) + scalar(tensor_count_) +
+                       scalar(entry_count_) + entries_ + tensors_;
+    pad(file);
+    return file + data_;
+  }
+
+ private:
+  template <typename T>
+  static std::string scalar(T value) {
+    const auto bytes = std::bit_cast<std::array<char, sizeof value>>(value);
+    return {bytes.data(), bytes.size()};
+  }
+
+  static std::string string(const std::string& value) {
+    return scalar(std::uint64_t{value.size()}) + value;
+  }
+
+  static void pad(std::string& bytes) {
+    bytes.resize((bytes.size() + kAlignment - 1) / kAlignment * kAlignment);
+  }
+
+  GgufWriter& entry(const std::string& key, std::uint32_t type, const std::string& value) {
+    entries_ += string(key) + scalar(type) + value;
+    ++entry_count_;
+    return *this;
+  }
+
+  std::string entries_;
+  std::string tensors_;
+  std::string data_;
+  std::uint64_t entry_count_ = 0;
+  std::uint64_t tensor_count_ = 0;
+};
+
+/// Layer 1: the experts of layer 0 in the opposite order.
+void add_layer(Tensors& tensors) {
+  const std::string from = "model.layers.0.mlp.";
+  const std::string to = "model.layers.1.mlp.";
+  tensors[to + "gate.weight"] = tensors.at(from + "gate.weight");
+  for (std::uint32_t e = 0; e < kExperts; ++e) {
+    for (const char* name : {"gate_proj", "up_proj", "down_proj"}) {
+      const auto at = [&](std::uint32_t expert) {
+        return "experts." + std::to_string(expert) + "." + name + ".weight";
+      };
+      tensors[to + at(e)] = tensors.at(from + at(kExperts - 1 - e));
+    }
+  }
+}
+
+void add_slab(const Tensors& tensors, std::uint32_t layer, const std::string& name,
+              GgufWriter& file) {
+  std::vector<std::uint64_t> shape;
+  std::vector<std::byte> slab;
+  for (std::uint32_t e = 0; e < kExperts; ++e) {
+    const auto& one = tensors.at("model.layers." + std::to_string(layer) + ".mlp.experts." +
+                                 std::to_string(e) + "." + name + "_proj.weight");
+    shape = one.shape;
+    slab.insert(slab.end(), one.bytes.begin(), one.bytes.end());
+  }
+  shape.insert(shape.begin(), kExperts);
+  file.tensor("blk." + std::to_string(layer) + ".ffn_" + name + "_exps.weight", shape, slab);
+}
+
+void add_layer(const Tensors& tensors, std::uint32_t layer, GgufWriter& file) {
+  const auto& router = tensors.at("model.layers." + std::to_string(layer) + ".mlp.gate.weight");
+  file.tensor("blk." + std::to_string(layer) + ".ffn_gate_inp.weight", router.shape, router.bytes);
+  for (const char* name : {"gate", "up", "down"}) add_slab(tensors, layer, name, file);
+}
+
+GgufWriter header(const Shape& shape) {
+  GgufWriter file;
+  file.text("general.architecture", "qwen3moe")
+      .number("qwen3moe.block_count", 2)
+      .number("qwen3moe.embedding_length", shape.hidden)
+      .number("qwen3moe.expert_count", kExperts)
+      .number("qwen3moe.expert_used_count", 2)
+      .number("qwen3moe.expert_feed_forward_length", shape.ffn);
+  return file;
+}
+
+/// Two layers in safetensors, in one GGUF file and in a GGUF file of two parts.
+class GgufJobs : public ::testing::Test {
+ protected:
+  static constexpr const char* kFirstPart = "a model-00001-of-00002.gguf";
+  static constexpr const char* kSecondPart = "a model-00002-of-00002.gguf";
+
+  GgufJobs()
+      : folder_(shape_, [this](Tensors& tensors) {
+          add_layer(tensors);
+          tensors_ = tensors;
+        }) {
+    folder_.set_config("mlp_only_layers", "[]");
+    GgufWriter whole = header(shape_);
+    GgufWriter first = header(shape_).number("split.count", 2);
+    GgufWriter second;
+    second.number("split.count", 2).number("split.no", 1);
+    for (const std::uint32_t layer : {0U, 1U}) {
+      add_layer(tensors_, layer, whole);
+      add_layer(tensors_, layer, layer == 0 ? first : second);
+    }
+    folder_.write("model.gguf", whole.bytes());
+    folder_.write(kFirstPart, first.bytes());
+    folder_.write(kSecondPart, second.bytes());
+  }
+
+  [[nodiscard]] rpc::PrepareExpertsCall call(const std::string& source) const {
+    return {.model = "toy", .layer = 0, .has_all_layers = true, .source = source};
+  }
+
+  static std::string begin(NodeWorld& world, const rpc::PrepareExpertsCall& call) {
+    const RequestId request = world.begin(call);
+    std::optional<Result<rpc::Answer>> started;
+    while (!started && world.work()) started = world.answer(request);
+    if (!started || !*started) return started ? started->error().message() : "";
+    return std::get<rpc::PrepareStartedAnswer>(**started).job_id;
+  }
+
+  static rpc::PrepareStatusAnswer status_of(NodeWorld& world, const std::string& id) {
+    const RequestId request = world.begin(rpc::PrepareStatusCall{id});
+    return expect_answer<rpc::PrepareStatusAnswer>(*world.answer(request));
+  }
+
+  static rpc::PrepareStatusAnswer run(NodeWorld& world, const rpc::PrepareExpertsCall& call) {
+    const std::string id = begin(world, call);
+    world.settle();
+    return status_of(world, id);
+  }
+
+  static std::vector<std::string> uris_of(const rpc::PrepareStatusAnswer& status) {
+    std::vector<std::string> uris;
+    for (const rpc::PreparedBlob& blob : status.experts) uris.push_back(blob.uri);
+    return uris;
+  }
+
+  [[nodiscard]] rpc::PrepareStatusAnswer local(const std::string& file = "") const {
+    NodeWorld world;
+    return run(world, call(folder_.path() + file));
+  }
+
+  const Shape shape_{.experts = kExperts};
+  Tensors tensors_;
+  CheckpointFolder folder_;
+};
+
+TEST_F(GgufJobs, EveryLayerOfAWholeOrSplitFileGivesTheBlobsOfItsSafetensors) {
+  const auto expected = local();
+  ASSERT_EQ(expected.state, PrepareState::completed) << expected.error.value_or("");
+  ASSERT_EQ(expected.experts.size(), 2 * kExperts);
+  for (const std::string& file : {std::string("model.gguf"), std::string(kFirstPart)}) {
+    const auto status = local("/" + file);
+    ASSERT_EQ(status.state, PrepareState::completed) << status.error.value_or("");
+    EXPECT_EQ(uris_of(status), uris_of(expected)) << file;
+    EXPECT_EQ(status.layers, (std::vector<LayerIndex>{0, 1}));
+    EXPECT_EQ(status.gates.size(), 2U);
+  }
+}
+
+TEST_F(GgufJobs, AWebServerGivesTheSame) {
+  const auto expected = local("/model.gguf");
+  NodeWorld world;
+  std::vector<std::string> files;
+  world.web = [&](const work::Download& download) -> work::Downloaded {
+    const std::string file = download.url.substr(download.url.rfind('/') + 1);
+    files.push_back(file);
+    const bool is_first = file == "a%20model-00001-of-00002.gguf";
+    if (!is_first && file != "a%20model-00002-of-00002.gguf") return {.status = 404};
+    return serve_file(folder_.path() + "/" + (is_first ? kFirstPart : kSecondPart), download);
+  };
+  const auto status = run(world, call("https://hub.example/m/a%20model-00001-of-00002.gguf"));
+  ASSERT_EQ(status.state, PrepareState::completed) << status.error.value_or("");
+  EXPECT_EQ(uris_of(status), uris_of(expected));
+  EXPECT_EQ(files.front(), "a%20model-00001-of-00002.gguf");
+}
+
+TEST_F(GgufJobs, AKilledNodeGoesOnWithTheRest) {
+  NodeWorld world;
+  const std::string id = begin(world, call(folder_.path() + "/" + kFirstPart));
+  while (status_of(world, id).experts.size() < kExperts + 1 && world.work()) {
+  }
+  world.restart();
+  EXPECT_GE(status_of(world, id).experts.size(), kExperts + 1);
+  world.settle();
+  const auto done = status_of(world, id);
+  EXPECT_EQ(done.state, PrepareState::completed) << done.error.value_or("");
+  EXPECT_EQ(uris_of(done), uris_of(local()));
+}
+
+TEST_F(GgufJobs, AMissingOrLaterPartIsNamed) {
+  NodeWorld world;
+  EXPECT_EQ(begin(world, call(folder_.path() + "/" + kSecondPart)),
+            std::string(kSecondPart) + ": is a part of a split file and not its first");
+  folder_.remove(kSecondPart);
+  const auto status = local(std::string("/") + kFirstPart);
+  EXPECT_EQ(status.state, PrepareState::failed);
+  EXPECT_NE(status.error.value_or("").find(kSecondPart), std::string::npos)
+      << status.error.value_or("");
+}
+
+}  // namespace
+}  // namespace tenzro::testing
