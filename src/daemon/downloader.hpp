@@ -1,10 +1,10 @@
 #pragma once
 /// \file
-/// Downloads of the node over the HTTP client: puts the credential on that the node names, and hands
-/// what came back.
+/// Downloads of the node over the HTTP client: puts the credential on that the node names, and
+/// hands what came back.
 ///
-/// The hub's token is here alone: no action carries it and nothing logs it. A request that carries a
-/// credential of this node to another node never goes through a proxy. Bound: the client's calls.
+/// The hub's token is here alone: no action carries it and nothing logs it. A request that carries
+/// a credential of this node to another node never goes through a proxy. Bound: the client's calls.
 /// Thread: the loop's.
 #include <functional>
 #include <map>

@@ -45,6 +45,10 @@ Result<std::unique_ptr<JobLog>> JobLog::open_file(const std::string& path) {
   if (!database) return fail(database.error());
   std::unique_ptr<JobLog> log(new JobLog(std::move(*database)));
   Database& file = *log->database_;
+  // One process has the data directory: then nothing that readers would share has to be made, for
+  // which a full disk may have no room.
+  if (Status alone = file.execute("PRAGMA locking_mode=EXCLUSIVE"); !alone)
+    return fail(alone.error());
   const Result<std::int64_t> version = file.ask_integer("PRAGMA user_version");
   if (!version) return fail(version.error());
   const Result<std::int64_t> tables = file.ask_integer("SELECT count(*) FROM sqlite_schema");

@@ -11,8 +11,8 @@
 
 namespace tenzro::store {
 
-/// Error: invalid_params (the name, or more than `bytes_max` at once), not_found, io (also where the
-/// file is not the version that is wanted).
+/// Error: invalid_params (the name, or more than `bytes_max` at once), not_found, io (also where
+/// the file is not the version that is wanted).
 [[nodiscard]] Result<work::ReadBytes> read_source(FileSystem& files, const work::ReadSource& source,
                                                   std::uint64_t bytes_max);
 

@@ -105,7 +105,7 @@ struct Store::State {
   const Options options;
   const Completion completion;
   std::unique_ptr<Shelf> shelf;
-  std::unique_ptr<JobLog> job_log;
+  std::unique_ptr<JobLog> job_log;  ///< null: the disk had no room for it
   std::shared_ptr<std::atomic<std::size_t>> open_uploads =
       std::make_shared<std::atomic<std::size_t>>(0);
   Lanes lanes;  // last: its threads use what stands above
@@ -137,7 +137,7 @@ work::StoreResult Store::State::opened(const work::OpenPartial& open) {
 
 work::StoreResult Store::State::published(const work::PublishBlob& publish) {
   Result<work::Published> published = shelf->publish(publish.bytes);
-  if (published && publish.part) {
+  if (published && publish.part && job_log) {
     Status added = job_log->add(*publish.part, published->hash, published->size_bytes);
     if (!added) return fail(added.error());
   }
@@ -169,8 +169,10 @@ work::StoreResult Store::State::run(const work::StoreOp& op) {
           [this](const work::ReadBlobRange& range) {
             return to_output(shelf->blobs().read_part(range));
           },
-          [this](const work::LogJob& job) { return saved(job_log->log(job)); },
-          [this](const work::ForgetJob& job) { return saved(job_log->forget(job.id)); },
+          [this](const work::LogJob& job) { return saved(job_log ? job_log->log(job) : Status()); },
+          [this](const work::ForgetJob& job) {
+            return saved(job_log ? job_log->forget(job.id) : Status());
+          },
           [this](const work::CheckSpace& space) { return saved(shelf->check_space(space.bytes)); }},
       op);
 }
@@ -184,16 +186,20 @@ Result<OpenedStore> Store::open(const DataDir& dir, const Options& options, Comp
   if (!opened) return fail(opened.error());
   std::string warning;
   Result<std::unique_ptr<JobLog>> log = JobLog::open(dir.path_of("jobs.db"), warning);
-  if (!log) return fail(log.error());
+  if (!log && log.error().code != ErrorCode::no_space) return fail(log.error());
+  // A full disk must not keep a node from its start, nor from freeing space.
+  if (!log) warning = "prepare jobs are not remembered: " + log.error().message();
   if (!warning.empty()) opened->warnings.push_back(std::move(warning));
-  Result<std::vector<work::LoggedJob>> jobs = (*log)->jobs();
+  std::unique_ptr<JobLog> job_log = log ? std::move(*log) : nullptr;
+  Result<std::vector<work::LoggedJob>> jobs =
+      job_log ? job_log->jobs() : std::vector<work::LoggedJob>();
   if (!jobs) return fail(jobs.error());
   for (work::LoggedJob& job : *jobs) {
     for (work::LoggedPart& part : job.parts)
       part.is_there = opened->shelf->blobs().exists(part.hash);
   }
   auto state = std::make_unique<State>(dir.files(), options, std::move(completion),
-                                       std::move(opened->shelf), std::move(*log));
+                                       std::move(opened->shelf), std::move(job_log));
   return OpenedStore{.store = std::unique_ptr<Store>(new Store(std::move(state))),
                      .rows = std::move(opened->rows),
                      .jobs = std::move(*jobs),

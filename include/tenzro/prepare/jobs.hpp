@@ -4,19 +4,20 @@
 /// the blobs.
 ///
 /// A job reads config.json, the index (or the single file's header) and then, layer by layer and
-/// expert by expert, exactly the bytes it needs: header ranges and tensor ranges, never whole files,
-/// from a folder or from a web server. Each expert becomes one BuildExpertBlob job and one published
-/// blob. Rules
+/// expert by expert, exactly the bytes it needs: header ranges and tensor ranges, never whole
+/// files, from a folder or from a web server. Each expert becomes one BuildExpertBlob job and one
+/// published blob. Rules
 ///  - Topology (experts, widths, top-k, scales, layout) comes from config.json and tensor shapes;
-///  the model need not be in the catalogue. Where it is, a mismatch ends the job naming both values.
+///  the model need not be in the catalogue. Where it is, a mismatch ends the job naming both
+///  values.
 ///  - The id space is the routed experts, then the fused shared expert as the last index, where the
 ///  family has one.
 ///  - At most `experts_in_flight` experts are being read or built at once, whatever the model's
 ///  size: bounded memory.
 ///  - Nothing is published before budget and disk have room for all that is still to be made.
 ///  - A failed job names tensor and file, and keeps what it published. A cancelled one too. Either
-///  goes on from there when it is resumed; one that the end of the process interrupted is resumed at
-///  the start, by itself. A file that was changed meanwhile is an error, not a mix of two.
+///  goes on from there when it is resumed; one that the end of the process interrupted is resumed
+///  at the start, by itself. A file that was changed meanwhile is an error, not a mix of two.
 ///  - At most `jobs_max` jobs run; beyond them start answers `busy`. Finished jobs are remembered,
 ///  in the store's log too; the oldest are forgotten beyond `history_max` jobs or
 ///  `history_parts_max` blobs of theirs.

@@ -22,8 +22,8 @@
 ///  (work/partial.hpp) and seen by nobody before its hash is right. Then it has a lease until
 ///  whoever fetched it let go: by then a holding or a publication keeps it, or it goes. Partials
 ///  outlive the process; those that nobody writes give way to whatever needs their room.
-///  - What prepare jobs are and have published is kept in a log beside the index; damaged, it is set
-///  aside with a warning and begun anew.
+///  - What prepare jobs are and have published is kept in a log beside the index; damaged, it is
+///  set aside with a warning and begun anew.
 /// Bounds: `queue_max` pieces of work (beyond: `busy`), `uploads_max` uploads, `blob_bytes_max` a
 /// blob. Cost: opening lists every blob and reads the index once. A save costs two fsyncs of files,
 /// one of a folder. Thread: all members from any thread. Completions run on a thread of the store,
