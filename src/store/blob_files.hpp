@@ -31,7 +31,7 @@
 #include "tenzro/base/result.hpp"
 #include "tenzro/crypto/blake3.hpp"
 #include "tenzro/store/file_system.hpp"
-#include "tenzro/work/partial.hpp"
+#include "tenzro/work/job.hpp"
 
 #include "directory_lock.hpp"
 #include "disk_budget.hpp"
