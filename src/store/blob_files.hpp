@@ -32,7 +32,6 @@
 #include "tenzro/crypto/blake3.hpp"
 #include "tenzro/store/file_system.hpp"
 #include "tenzro/work/job.hpp"
-#include "tenzro/work/partial.hpp"
 
 #include "directory_lock.hpp"
 #include "disk_budget.hpp"
