@@ -5,9 +5,9 @@
 /// `/folder`, `file:///folder`, `https://host/path`, and each of them with the name of one
 /// `.safetensors` or `.gguf` file at its end, which is then the only one read (of a split GGUF file
 /// its first part, and the others lie beside it). Rules
-///  - A URL is http or https, printable ASCII without spaces, quotes or backslashes, without user or
-///  fragment; as a base it has no query. Why so strict: no two parsers agree on the rest, and it is
-///  decided here who gets a token.
+///  - A URL is http or https, printable ASCII without spaces, quotes or backslashes, without user
+///  or fragment; as a base it has no query. Why so strict: no two parsers agree on the rest, and it
+///  is decided here who gets a token.
 ///  - http is for this machine itself (`localhost`, 127.0.0.0/8, ::1), elsewhere only where the
 ///  configuration says so.
 ///  - What stands in a checkpoint's index are names of files of that folder and nothing else.
