@@ -46,16 +46,16 @@ void Holder::on_blob_read(Read read, const work::StoreResult& result, Outbox& ou
     return;
   }
   const JobId id = ids_.next();
-  const auto& [bytes, hash] = std::get<work::ReadBytes>(*result);
+  const auto& blob = std::get<work::ReadBytes>(*result);
   if (read.expert) {
     const auto it = experts_.find({read.layer.model, read.layer.layer, *read.expert});
     const bool is_known = it != experts_.end() && it->second.row.hash == read.hash &&
                           it->second.is_checked && !options_.verifies_every_read;
-    out.emplace_back(Run{id, work::AdmitExpert{.blob = bytes,
-                                               .is_checked = is_known || hash == read.hash,
+    out.emplace_back(Run{id, work::AdmitExpert{.blob = blob.bytes,
+                                               .is_checked = is_known || blob.hash == read.hash,
                                                .expected_hash = read.hash}});
   } else {
-    out.emplace_back(Run{id, work::AdmitGate{bytes, read.hash}});
+    out.emplace_back(Run{id, work::AdmitGate{blob.bytes, read.hash}});
   }
   readmitting_.emplace(id, std::move(read));
 }
