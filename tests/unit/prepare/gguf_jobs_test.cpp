@@ -153,7 +153,7 @@ class GgufJobs : public ::testing::Test {
   }
 
   [[nodiscard]] rpc::PrepareExpertsCall call(const std::string& source) const {
-    return {.model = "toy", .layer = 0, .has_all_layers = true, .source = source};
+    return {.model = "toy", .layer = 0, .source = source, .has_all_layers = true};
   }
 
   static std::string begin(NodeWorld& world, const rpc::PrepareExpertsCall& call) {
