@@ -114,6 +114,9 @@ std::string show_status(const Json& result) {
   facts.add("disk", text(result, "disk_experts") + " experts");
   facts.add("evicted", text(result, "evicted_to_disk") + " to disk, " +
                            text(result, "evicted_dropped") + " dropped");
+  facts.add("asked for", hit_rate_text(number(result, "memory_hits").value_or(0),
+                                       number(result, "memory_misses").value_or(0)) +
+                             ", " + text(result, "promoted_to_memory") + " promoted");
   facts.add("tokens/s", text(result, "measured_tps"));
   std::string out = facts.render();
   Table experts = expert_table();

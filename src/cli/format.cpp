@@ -59,6 +59,20 @@ std::string microseconds_text(std::uint64_t us) {
   return print("%.2f s", static_cast<double>(us) / 1e6);
 }
 
+std::string nanoseconds_text(std::uint64_t ns) {
+  return ns < 1000 ? std::to_string(ns) + " ns" : microseconds_text(ns / 1000);
+}
+
+std::string percent_text(std::uint64_t part, std::uint64_t whole) {
+  if (whole == 0) return "-";
+  return print("%.1f %%", static_cast<double>(part) * 100 / static_cast<double>(whole));
+}
+
+std::string hit_rate_text(std::uint64_t hits, std::uint64_t misses) {
+  return percent_text(hits, hits + misses) + " of " + std::to_string(hits + misses) +
+         " found in memory";
+}
+
 std::string uptime_text(std::uint64_t seconds) {
   const std::uint64_t minutes = seconds / 60;
   const std::uint64_t hours = minutes / 60;

@@ -25,6 +25,14 @@ std::string show_status(const Json& status) {
   facts.add("holds", text(status, "experts") + " experts, " + text(status, "gates") + " gates");
   facts.add("memory", shown(status, "memory_bytes", bytes_text) + " of " +
                           shown(status, "memory_budget_bytes", bytes_text));
+  facts.add("tiers", text(status, "memory_experts") + " experts in memory, " +
+                         hit_rate_text(number(status, "memory_hits").value_or(0),
+                                       number(status, "memory_misses").value_or(0)) +
+                         ", " + text(status, "promoted_to_memory") + " promoted, " +
+                         text(status, "evicted_to_disk") + " evicted");
+  facts.add("serves", text(status, "measured_tps") + " tokens/s, " +
+                          shown(status, "row_time_ns", nanoseconds_text) + " a row, " +
+                          text(status, "expert_jobs") + " jobs under way");
   facts.add("queue", text(status, "queue_depth") + " of " + text(status, "queue_max"));
   facts.add("compute", text(status, "compute_backend") + ", " + text(status, "threads") +
                            " threads, profile " + text(status, "profile"));

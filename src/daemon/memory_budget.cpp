@@ -1,103 +1,65 @@
 #include "memory_budget.hpp"
 
-#include <algorithm>
-#include <charconv>
+#include <array>
 #include <fstream>
-#include <optional>
-#include <sstream>
+#include <vector>
 
 namespace tenzro::daemon {
 namespace {
 
-constexpr std::uint64_t kFallbackBytes = 4ULL << 30U;
-constexpr int kCgroupDepthMax = 64;
+constexpr std::size_t kCgroupDepthMax = 64;
+constexpr std::size_t kTextBytesMax = 64U << 10U;
 
-std::optional<std::uint64_t> parse_number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{}) return std::nullopt;
-  return value;
+/// Empty where there is none. These files say their size only by ending.
+std::string read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text(kTextBytesMax, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
+  return text;
 }
 
-std::optional<std::uint64_t> read_number(const std::string& path) {
-  std::ifstream in(path);
-  std::string text;
-  if (!(in >> text)) return std::nullopt;
-  return parse_number(text);  // "max" is no number: no limit
+std::string mount_of(const std::string& root, CgroupVersion version) {
+  return root + (version == CgroupVersion::v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory");
 }
 
-/// The value after `key` in a file of "key value" or "key: value kB" lines.
-std::optional<std::uint64_t> read_field(const std::string& path, const std::string& key) {
-  std::ifstream in(path);
-  std::string line;
-  while (std::getline(in, line)) {
-    std::istringstream words(line);
-    std::string name;
-    std::uint64_t value = 0;
-    if (words >> name >> value && name == key) return value;
+CgroupMemory read_group(const std::string& folder, const CgroupPath& group) {
+  const bool is_v2 = group.version == CgroupVersion::v2;
+  return {.name = group.path.empty() ? "/" : group.path,
+          .version = group.version,
+          .limit = read_text(folder + (is_v2 ? "/memory.max" : "/memory.limit_in_bytes")),
+          .soft_limit = is_v2 ? read_text(folder + "/memory.high") : "",
+          .usage = read_text(folder + (is_v2 ? "/memory.current" : "/memory.usage_in_bytes")),
+          .stat = read_text(folder + "/memory.stat")};
+}
+
+/// The group and all its parents.
+void add_tree(const std::string& root, CgroupPath group, std::vector<CgroupMemory>& groups) {
+  for (std::size_t depth = 0; depth < kCgroupDepthMax; ++depth) {
+    groups.push_back(read_group(mount_of(root, group.version) + group.path, group));
+    const std::size_t slash = group.path.find_last_of('/');
+    if (slash == std::string::npos) return;
+    group.path.resize(slash);
   }
-  return std::nullopt;
-}
-
-/// What one cgroup still allows: limit - usage + the page cache that would be given back.
-std::optional<std::uint64_t> allowance(const std::string& folder, bool is_v2) {
-  const auto limit = read_number(folder + (is_v2 ? "/memory.max" : "/memory.limit_in_bytes"));
-  const auto usage = read_number(folder + (is_v2 ? "/memory.current" : "/memory.usage_in_bytes"));
-  if (!limit || !usage) return std::nullopt;
-  const std::uint64_t cache =
-      read_field(folder + "/memory.stat", is_v2 ? "inactive_file" : "total_inactive_file")
-          .value_or(0);
-  const std::uint64_t used = *usage - std::min(*usage, cache);
-  return *limit - std::min(*limit, used);
-}
-
-/// The least allowance of a cgroup and all its parents.
-std::optional<std::uint64_t> least_allowance(const std::string& mount, std::string group,
-                                             bool is_v2) {
-  std::optional<std::uint64_t> least;
-  for (int depth = 0; depth < kCgroupDepthMax; ++depth) {
-    if (const auto here = allowance(mount + group, is_v2))
-      least = std::min(least.value_or(*here), *here);
-    const std::size_t slash = group.find_last_of('/');
-    if (group.empty() || slash == std::string::npos) break;
-    group.resize(slash);
-  }
-  return least;
-}
-
-/// Lines of /proc/self/cgroup: "0::/path" (v2) or "N:memory:/path" (v1).
-std::optional<std::uint64_t> cgroup_allowance(const std::string& root) {
-  std::ifstream in(root + "/proc/self/cgroup");
-  std::optional<std::uint64_t> least;
-  std::string line;
-  while (std::getline(in, line)) {
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first == std::string::npos ? first : first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string group = line.substr(second + 1);
-    const bool is_v2 = controllers.empty();
-    if (!is_v2 && controllers.find("memory") == std::string::npos) continue;
-    const std::string mount = root + (is_v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory");
-    if (const auto here = least_allowance(mount, group == "/" ? "" : group, is_v2)) {
-      least = std::min(least.value_or(*here), *here);
-    }
-  }
-  return least;
 }
 
 }  // namespace
 
 MemoryBudget automatic_memory_budget(const std::string& root) {
-  const auto available_kib = read_field(root + "/proc/meminfo", "MemAvailable:");
-  if (!available_kib) return {kFallbackBytes, "MemAvailable cannot be read: 4 GiB"};
-  std::uint64_t available = *available_kib * 1024;
-  std::string reason = "60 % of MemAvailable " + std::to_string(available >> 20U) + " MiB";
-  if (const auto group = cgroup_allowance(root); group && *group < available) {
-    available = *group;
-    reason = "60 % of what the memory cgroup allows, " + std::to_string(available >> 20U) + " MiB";
+  std::vector<CgroupMemory> groups;
+  for (const CgroupPath& group : memory_cgroups(read_text(root + "/proc/self/cgroup")))
+    add_tree(root, group, groups);
+  return memory_budget(available_memory(read_text(root + "/proc/meminfo")), groups);
+}
+
+std::optional<std::uint32_t> current_memory_pressure(const std::string& root) {
+  for (const CgroupPath& group : memory_cgroups(read_text(root + "/proc/self/cgroup"))) {
+    if (group.version != CgroupVersion::v2) continue;
+    const std::string folder = mount_of(root, group.version) + group.path;
+    if (const auto pressure = memory_pressure(read_text(folder + "/memory.pressure")))
+      return pressure;
   }
-  return {std::max<std::uint64_t>(available / 10 * 6, 1), reason};
+  return memory_pressure(read_text(root + "/proc/pressure/memory"));
 }
 
 }  // namespace tenzro::daemon

@@ -115,6 +115,15 @@ void add_node(Page& page, const node::Node& node, Instant now) {
   page.gauge("tenzro_resident_bytes", "Weights in memory", held.gate_bytes, {{"kind", "gates"}});
   page.gauge("tenzro_memory_budget_bytes", "Memory that experts may take",
              node.holder().memory_budget_bytes());
+  constexpr const char* kAsked = "Experts that requests asked for, by whether memory had them";
+  page.counter("tenzro_expert_lookups_total", kAsked, held.hits, {{"result", "hit"}});
+  page.counter("tenzro_expert_lookups_total", kAsked, held.misses, {{"result", "miss"}});
+  constexpr const char* kPromoted = "Experts read from disk into memory";
+  page.counter("tenzro_promotions_total", kPromoted, held.promoted_wanted, {{"reason", "wanted"}});
+  page.counter("tenzro_promotions_total", kPromoted, held.promoted_idle, {{"reason", "room"}});
+  page.gauge("tenzro_expert_jobs", "Jobs of experts under way", node.service_meter().jobs());
+  page.gauge("tenzro_row_time_ns", "What one row through one expert took over the last minute",
+             node.service_meter().row_time_ns(now));
   page.counter("tenzro_evictions_total", "Experts that lost their memory form",
                held.evicted_to_disk);
   page.counter("tenzro_admissions_over_budget_total", "Experts admitted beyond the budget",

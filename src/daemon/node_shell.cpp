@@ -78,6 +78,12 @@ void NodeShell::leave(std::function<void()> done) {
   apply(std::move(out));
 }
 
+void NodeShell::set_memory_budget(std::uint64_t bytes) {
+  node::Outbox out;
+  node_.set_memory_budget(workshop_.loop.now(), bytes, out);
+  apply(std::move(out));
+}
+
 void NodeShell::when_peers_are_served(std::function<void()> done) {
   on_served_ = std::move(done);
   apply({});

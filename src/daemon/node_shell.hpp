@@ -70,6 +70,7 @@ class NodeShell final : public net::Handler {
 
   /// Says goodbye to the mesh; `done` is called when it was heard, or after two seconds at most.
   void leave(std::function<void()> done);
+  void set_memory_budget(std::uint64_t bytes);
   /// `done` is called once no request of a peer is in progress.
   void when_peers_are_served(std::function<void()> done);
 

@@ -20,6 +20,7 @@
 #include "http_caller.hpp"
 #include "log.hpp"
 #include "memory_budget.hpp"
+#include "memory_watch.hpp"
 #include "metrics_page.hpp"
 #include "own_addresses.hpp"
 #include "rpc_service.hpp"
@@ -30,6 +31,9 @@ namespace tenzro::daemon {
 namespace {
 
 constexpr std::chrono::seconds kDrainMax{9};
+/// Threads of the store. Why so many: experts on disk are read side by side, and disks give all
+/// they have to several readers only.
+constexpr std::size_t kStoreThreads = 8;
 
 tl::unexpected<Refusal> refuse(ExitCode code, const Error& error) {
   return tl::unexpected<Refusal>(Refusal{code, error.message()});
@@ -222,6 +226,7 @@ class Service final : public http::Handler {
   std::unique_ptr<BlobService> blobs_;
   std::unique_ptr<net::Endpoint> endpoint_;
   std::unique_ptr<http::Server> server_;
+  std::optional<MemoryWatch> memory_watch_;  ///< absent where the operator fixed the budget
   asio::signal_set signals_;
   asio::steady_timer drain_timer_;
   ExitCode exit_code_ = ExitCode::done;
@@ -253,7 +258,8 @@ Started<void> Service::open_storage() {
   if (identity->warning) spdlog::warn("{}", *identity->warning);
   key_ = crypto::KeyPair::from_seed(identity->seed);
   const store::Options options{.blob_dir = settings_.config.holder.disk_dir,
-                               .disk_budget_bytes = settings_.config.holder.disk_budget};
+                               .disk_budget_bytes = settings_.config.holder.disk_budget,
+                               .threads = kStoreThreads};
   auto opened = store::Store::open(*dir_, options, [this](JobId id, work::StoreResult result) {
     loop_.post([this, id, result = std::move(result)] {
       if (shell_ != nullptr) shell_->on_stored(id, result);
@@ -362,6 +368,10 @@ void Service::on_ready() {
     exit_code_ = ExitCode::storage;  // nobody would find the node
     loop_.stop();
     return;
+  }
+  if (!settings_.config.holder.memory_budget) {
+    memory_watch_.emplace(loop_.context(), node_->holder().memory_budget_bytes(),
+                          [this](std::uint64_t bytes) { shell_->set_memory_budget(bytes); });
   }
   spdlog::info("ready rpc={} experts={} gates={}", addresses.rpc, node_->holder().experts().size(),
                node_->holder().gates().size());

@@ -4,15 +4,19 @@
 
 namespace tenzro::holder {
 
-Holder::Holder(const Options& options, work::JobIds& ids) : options_(options), ids_(ids) {}
+Holder::Holder(const Options& options, work::JobIds& ids) : options_(options), ids_(ids), retention_(options.memory_budget_bytes) {}
 
 void Holder::on_index(const std::vector<work::HoldingRow>& rows, Outbox& out) {
+  clock_ += rows.size();
+  std::uint64_t used = clock_;  // the most recently saved counts as the most recently used
   for (const work::HoldingRow& row : rows) {
     if (row.expert) {
       if (experts_.size() >= options_.holdings_max) continue;
       const ExpertKey key{row.layer.model, row.layer.layer, *row.expert};
-      if (!experts_.emplace(key, Entry{.row = row}).second) continue;
-      ++counters_.disk_experts;
+      if (experts_.contains(key)) continue;
+      Entry& entry = add_entry(key, row)->second;
+      entry.used = used--;
+      note_idle(entry);
       out.emplace_back(ExpertChanged{key, Change::held_on_disk, row.source_uri});
     } else if (gates_.emplace(row.layer, GateEntry{.row = row}).second) {
       gates_wanted_.push_back(row.layer);
@@ -39,18 +43,24 @@ Status Holder::acquire(LeaseId lease, const LayerKey& layer,
       continue;
     }
     Entry& entry = it->second;
+    pinned_bytes_ -= pinned_bytes(entry);
     const auto [mine, is_new] = entry.leases.emplace(lease, false);
+    pinned_bytes_ += pinned_bytes(entry);
     if (is_new) {
       held.push_back(key);
     } else {
       mine->second = false;  // asked again: told again
     }
+    use(entry);
     if (entry.resident != nullptr) {
+      ++counters_.hits;
       offer(key, entry, out);
-    } else if (!entry.is_reading &&
-               std::find(wanted_.begin(), wanted_.end(), key) == wanted_.end()) {
-      wanted_.push_back(key);
+      continue;
     }
+    ++counters_.misses;
+    if (entry.is_reading || entry.is_wanted) continue;
+    entry.is_wanted = true;
+    wanted_.push_back(key);
   }
   pump(out);
   return {};
@@ -63,8 +73,7 @@ void Holder::release(LeaseId lease, ExpertIndex expert, Outbox& out) {
   const auto key = std::find_if(held.begin(), held.end(),
                                 [&](const ExpertKey& k) { return k.expert == expert; });
   if (key == held.end()) return;
-  if (const auto entry = experts_.find(*key); entry != experts_.end())
-    entry->second.leases.erase(lease);
+  if (const auto entry = experts_.find(*key); entry != experts_.end()) let_go(entry, lease, out);
   held.erase(key);
   if (held.empty()) leases_.erase(it);
   pump(out);
@@ -74,8 +83,7 @@ void Holder::release_all(LeaseId lease, Outbox& out) {
   const auto it = leases_.find(lease);
   if (it == leases_.end()) return;
   for (const ExpertKey& key : it->second) {
-    if (const auto entry = experts_.find(key); entry != experts_.end())
-      entry->second.leases.erase(lease);
+    if (const auto entry = experts_.find(key); entry != experts_.end()) let_go(entry, lease, out);
   }
   leases_.erase(it);
   pump(out);
@@ -91,7 +99,9 @@ void Holder::on_job_done(JobId id, const work::JobResult& result, Outbox& out) {
 }
 
 void Holder::on_store_done(JobId id, const work::StoreResult& result, Outbox& out) {
-  if (auto load = saving_.extract(id)) {
+  if (auto waiting = loads_reading_.extract(id)) {
+    on_load_read(std::move(waiting.mapped()), result, out);
+  } else if (auto load = saving_.extract(id)) {
     on_load_saved(std::move(load.mapped()), result, out);
   } else if (auto read = reading_.extract(id)) {
     on_blob_read(std::move(read.mapped()), result, out);

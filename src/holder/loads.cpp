@@ -17,7 +17,8 @@ Status Holder::load_gate(RequestId waiter, const LayerKey& key, LoadSource sourc
 }
 
 Status Holder::begin_load(Load load, Outbox& out) {
-  if (admitting_.size() + saving_.size() >= options_.loads_max) {
+  if (loads_waiting_.size() + loads_reading_.size() + admitting_.size() + saving_.size() >=
+      options_.loads_max) {
     return fail(ErrorCode::busy, "", "too many loads in progress");
   }
   const bool is_known =
@@ -30,9 +31,59 @@ Status Holder::begin_load(Load load, Outbox& out) {
                     " experts and gates, its maximum");
   }
   if (load.row.expert) {
-    reserve_for(load, load.source.blob.size());
-    make_room(0, out);  // one that does not fit is admitted all the same, and counted
+    loads_waiting_.push_back(std::move(load));
+    pump(out);
+  } else {
+    admit_load(std::move(load), out);
   }
+  return {};
+}
+
+void Holder::pump_loads(Outbox& out) {
+  while (!loads_waiting_.empty()) {
+    Load& next = loads_waiting_.front();
+    if (next.source.is_stored() && loads_running_ >= options_.loads_running_max) return;
+    const std::uint64_t bytes = 2 * next.source.bytes();
+    if (!make_room(bytes, out)) {
+      const bool never_fits = bytes > options_.memory_budget_bytes;
+      if (!never_fits || !make_it_alone(out)) return;
+      ++counters_.admissions_over_budget;
+    }
+    Load load = std::move(next);
+    loads_waiting_.pop_front();
+    reserve_for(load, bytes);
+    if (load.source.is_stored()) {
+      read_for_load(std::move(load), out);
+    } else {
+      admit_load(std::move(load), out);
+    }
+  }
+}
+
+void Holder::read_for_load(Load load, Outbox& out) {
+  load.is_running = true;
+  ++loads_running_;
+  const JobId id = ids_.next();
+  out.emplace_back(
+      Store{id, work::ReadBlob{.hash = *load.source.uri_hash, .wants_hash = true}});
+  loads_reading_.emplace(id, std::move(load));
+}
+
+void Holder::on_load_read(Load load, const work::StoreResult& result, Outbox& out) {
+  if (!result) {
+    finish_load(load, tl::unexpected<Error>(result.error()), out);
+    return;
+  }
+  const auto& read = std::get<work::ReadBytes>(*result);
+  const BlobHash expected = *load.source.uri_hash;
+  const JobId id = ids_.next();
+  out.emplace_back(Run{id, work::AdmitExpert{.blob = read.bytes,
+                                             .is_checked = read.hash == expected,
+                                             .expected_hash = expected}});
+  admitting_.emplace(id, std::move(load));
+}
+
+void Holder::admit_load(Load load, Outbox& out) {
   const JobId id = ids_.next();
   std::optional<BlobHash> expected;
   if (!load.source.is_inline) expected = load.source.uri_hash;
@@ -43,7 +94,6 @@ Status Holder::begin_load(Load load, Outbox& out) {
     out.emplace_back(Run{id, work::AdmitGate{load.source.blob, expected}});
   }
   admitting_.emplace(id, std::move(load));
-  return {};
 }
 
 void Holder::on_load_admitted(Load load, const work::JobResult& result, Outbox& out) {
@@ -55,7 +105,8 @@ void Holder::on_load_admitted(Load load, const work::JobResult& result, Outbox& 
     load.row.hash = expert->hash;
     load.row.facts = expert->facts;
     load.resident = expert->resident;
-    reserve_for(load, expert->facts.resident_bytes);
+    // From now on no one has read bytes any more: those sent stay until they are durable.
+    reserve_for(load, expert->facts.resident_bytes + load.source.blob.size());
   } else {
     const auto& admitted = std::get<work::AdmittedGate>(*result);
     load.row.hash = admitted.hash;
@@ -86,22 +137,32 @@ void Holder::on_load_saved(Load load, const work::StoreResult& result, Outbox& o
 
 void Holder::commit_expert(Load& load, Outbox& out) {
   const ExpertKey key{load.row.layer.model, load.row.layer.layer, *load.row.expert};
-  const auto [it, is_new] = experts_.try_emplace(key);
-  Entry& entry = it->second;
-  if (is_new) {
-    ++counters_.disk_experts;
+  auto it = experts_.find(key);
+  if (it == experts_.end()) {
+    it = add_entry(key, load.row);
   } else {
-    drop_memory(entry);
+    drop_memory(it->second);
   }
+  Entry& entry = it->second;
   entry.row = std::move(load.row);
   entry.is_checked = true;
   entry.is_reading = false;  // a read of the old bytes finds another hash and is dropped
+  entry.has_failed_read = false;
   load.row = entry.row;
   reserve_for(load, 0);
-  take_memory(entry, std::move(load.resident));
-  offer(key, entry, out);
-  out.emplace_back(ExpertChanged{key, Change::held_in_memory, entry.row.source_uri});
-  if (!make_room(0, out)) ++counters_.admissions_over_budget;
+  use(entry);
+  const std::uint64_t bytes = entry.row.facts.resident_bytes;
+  const bool fits = taken_bytes() + bytes <= options_.memory_budget_bytes;
+  if (fits) {
+    take_memory(entry, std::move(load.resident));
+    offer(key, entry, out);
+  } else if (!entry.leases.empty() && !entry.is_wanted) {
+    entry.is_wanted = true;
+    wanted_.push_back(key);
+  }
+  load.resident = nullptr;
+  out.emplace_back(ExpertChanged{key, fits ? Change::held_in_memory : Change::held_on_disk,
+                                 entry.row.source_uri});
 }
 
 void Holder::commit_gate(Load& load, Outbox& out) {
@@ -122,6 +183,7 @@ void Holder::reserve_for(Load& load, std::uint64_t bytes) {
 
 void Holder::finish_load(Load& load, Status status, Outbox& out) {
   reserve_for(load, 0);
+  if (load.is_running) --loads_running_;
   if (load.row.expert) {
     const ExpertKey key{load.row.layer.model, load.row.layer.layer, *load.row.expert};
     out.emplace_back(ExpertLoaded{load.waiter, key, std::move(status)});
@@ -162,10 +224,8 @@ void Holder::on_removed(const Removal& removal, const work::StoreResult& result,
     const ExpertKey key{removal.layer.model, removal.layer.layer, *removal.expert};
     if (const auto it = experts_.find(key); it != experts_.end()) {
       existed = true;
-      drop_memory(it->second);
-      --counters_.disk_experts;
       refuse_waiters(key, it->second, Error{ErrorCode::runtime, "", "expert was unloaded"}, out);
-      experts_.erase(it);
+      erase_entry(it);
       out.emplace_back(ExpertChanged{key, Change::withdrawn, std::nullopt});
     }
   } else if (const auto it = gates_.find(removal.layer); it != gates_.end()) {

@@ -6,46 +6,112 @@
 namespace tenzro::holder {
 
 bool Holder::make_room(std::uint64_t bytes, Outbox& out) {
-  while (counters_.memory_bytes + reserved_bytes_ + bytes > options_.memory_budget_bytes) {
-    auto oldest = experts_.end();
-    for (auto it = experts_.begin(); it != experts_.end(); ++it) {
-      const Entry& entry = it->second;
-      if (entry.resident == nullptr || !entry.leases.empty()) continue;
-      if (oldest == experts_.end() || entry.used < oldest->second.used) oldest = it;
-    }
-    if (oldest == experts_.end()) return false;
-    evict(oldest->first, oldest->second, out);
+  const std::uint64_t budget = options_.memory_budget_bytes;
+  if (pinned_bytes_ + reserved_bytes_ + bytes > budget) return false;
+  while (taken_bytes() + bytes > budget) {
+    const auto victim = retention_.victim([this](ItemId item) {
+      return items_[static_cast<std::size_t>(item)]->second.leases.empty();
+    });
+    TENZRO_ASSERT(victim.has_value());  // what is neither pinned nor reserved can go
+    const auto it = items_[static_cast<std::size_t>(*victim)];
+    evict(it->first, it->second, out);
   }
   return true;
+}
+
+bool Holder::make_it_alone(Outbox& out) {
+  if (reserved_bytes_ > 0 || pinned_bytes_ > 0) return false;
+  return make_room(options_.memory_budget_bytes, out);
+}
+
+void Holder::set_memory_budget(std::uint64_t bytes, Outbox& out) {
+  options_.memory_budget_bytes = bytes;
+  retention_.set_capacity(bytes);
+  for (auto& [key, entry] : experts_) note_idle(entry);
+  is_settled_ = false;
+  while (taken_bytes() > bytes) {
+    const auto victim = retention_.victim([this](ItemId item) {
+      return items_[static_cast<std::size_t>(item)]->second.leases.empty();
+    });
+    if (!victim) break;  // the rest goes as leases let go
+    const auto it = items_[static_cast<std::size_t>(*victim)];
+    evict(it->first, it->second, out);
+  }
+  pump(out);
 }
 
 void Holder::evict(const ExpertKey& key, Entry& entry, Outbox& out) {
   drop_memory(entry);
   ++counters_.evicted_to_disk;
+  note_idle(entry);
   out.emplace_back(ExpertChanged{key, Change::held_on_disk, entry.row.source_uri});
 }
 
 void Holder::drop_memory(Entry& entry) {
   if (entry.resident == nullptr) return;
-  TENZRO_ASSERT(counters_.memory_bytes >= entry.row.facts.resident_bytes);
-  counters_.memory_bytes -= entry.row.facts.resident_bytes;
+  const std::uint64_t bytes = entry.row.facts.resident_bytes;
+  TENZRO_ASSERT(counters_.memory_bytes >= bytes);
+  pinned_bytes_ -= pinned_bytes(entry);
+  counters_.memory_bytes -= bytes;
   --counters_.memory_experts;
   ++counters_.disk_experts;
   entry.resident = nullptr;
+  retention_.on_leave(entry.item);
   is_settled_ = false;
 }
 
 void Holder::take_memory(Entry& entry, std::shared_ptr<const compute::ResidentExpert> resident) {
   TENZRO_ASSERT(entry.resident == nullptr);
   entry.resident = std::move(resident);
-  entry.used = ++clock_;
+  note_idle(entry);
+  retention_.on_enter(entry.item);
+  pinned_bytes_ += pinned_bytes(entry);
   counters_.memory_bytes += entry.row.facts.resident_bytes;
   ++counters_.memory_experts;
   --counters_.disk_experts;
 }
 
-void Holder::offer(const ExpertKey& key, Entry& entry, Outbox& out) {
+void Holder::use(Entry& entry) {
+  idle_.erase({entry.used, entry.item});
   entry.used = ++clock_;
+  retention_.on_use(entry.item, entry.row.facts.resident_bytes);
+  note_idle(entry);
+}
+
+void Holder::note_idle(Entry& entry) {
+  const bool is_idle = entry.resident == nullptr && !entry.is_reading && !entry.has_failed_read &&
+                       !is_oversized(entry);
+  if (is_idle) {
+    if (idle_.emplace(entry.used, entry.item).second) is_settled_ = false;
+  } else {
+    idle_.erase({entry.used, entry.item});
+  }
+}
+
+Holder::Experts::iterator Holder::add_entry(const ExpertKey& key, work::HoldingRow row) {
+  const auto it = experts_.emplace(key, Entry{.row = std::move(row)}).first;
+  if (free_items_.empty()) {
+    free_items_.push_back(ItemId{static_cast<std::uint32_t>(items_.size())});
+    items_.emplace_back();
+  }
+  it->second.item = free_items_.back();
+  free_items_.pop_back();
+  items_[static_cast<std::size_t>(it->second.item)] = it;
+  ++counters_.disk_experts;
+  return it;
+}
+
+void Holder::erase_entry(Experts::iterator it) {
+  Entry& entry = it->second;
+  drop_memory(entry);
+  --counters_.disk_experts;
+  idle_.erase({entry.used, entry.item});
+  retention_.forget(entry.item);
+  free_items_.push_back(entry.item);
+  experts_.erase(it);
+}
+
+void Holder::offer(const ExpertKey& key, Entry& entry, Outbox& out) {
   for (auto& [lease, told] : entry.leases) {
     if (told) continue;
     told = true;
@@ -55,7 +121,18 @@ void Holder::offer(const ExpertKey& key, Entry& entry, Outbox& out) {
   }
 }
 
+void Holder::let_go(Experts::iterator it, LeaseId lease, Outbox& out) {
+  Entry& entry = it->second;
+  pinned_bytes_ -= pinned_bytes(entry);
+  entry.leases.erase(lease);
+  pinned_bytes_ += pinned_bytes(entry);
+  if (entry.leases.empty() && entry.resident != nullptr &&
+      taken_bytes() > options_.memory_budget_bytes)
+    evict(it->first, entry, out);
+}
+
 void Holder::refuse_waiters(const ExpertKey& key, Entry& entry, const Error& error, Outbox& out) {
+  pinned_bytes_ -= pinned_bytes(entry);
   for (auto it = entry.leases.begin(); it != entry.leases.end();) {
     if (it->second) {  // was told it is ready: it keeps its own handle
       ++it;
@@ -66,6 +143,7 @@ void Holder::refuse_waiters(const ExpertKey& key, Entry& entry, const Error& err
       std::erase(lease->second, key);
     it = entry.leases.erase(it);
   }
+  pinned_bytes_ += pinned_bytes(entry);
 }
 
 }  // namespace tenzro::holder

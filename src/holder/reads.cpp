@@ -5,6 +5,10 @@
 namespace tenzro::holder {
 namespace {
 
+/// Experts on disk that the background looks at for one that fits: they are about alike, so where
+/// these do not fit the others hardly do.
+constexpr std::size_t kIdleLookMax = 64;
+
 /// How a failure to bring an expert back from disk is told; clients match on the beginning.
 Error disk_error(const Error& error) {
   return {ErrorCode::runtime, "", "expert disk tier I/O error: " + error.message()};
@@ -17,7 +21,14 @@ void Holder::begin_read(Read read, Outbox& out) {
   reserved_bytes_ += read.bytes;
   if (read.is_background) ++background_reads_;
   if (!read.expert) ++gate_reads_;
-  out.emplace_back(Store{id, work::ReadBlob{read.hash}});
+  bool wants_hash = true;
+  if (read.expert) {
+    Entry& entry = experts_.at({read.layer.model, read.layer.layer, *read.expert});
+    entry.is_reading = true;
+    note_idle(entry);
+    wants_hash = !entry.is_checked || options_.verifies_every_read;
+  }
+  out.emplace_back(Store{id, work::ReadBlob{.hash = read.hash, .wants_hash = wants_hash}});
   reading_.emplace(id, std::move(read));
 }
 
@@ -35,15 +46,14 @@ void Holder::on_blob_read(Read read, const work::StoreResult& result, Outbox& ou
     return;
   }
   const JobId id = ids_.next();
-  const BufferRef& bytes = std::get<work::ReadBytes>(*result).bytes;
+  const auto& [bytes, hash] = std::get<work::ReadBytes>(*result);
   if (read.expert) {
     const auto it = experts_.find({read.layer.model, read.layer.layer, *read.expert});
-    const bool is_checked =
-        it != experts_.end() && it->second.row.hash == read.hash && it->second.is_checked;
-    out.emplace_back(
-        Run{id, work::AdmitExpert{.blob = bytes,
-                                  .is_checked = is_checked && !options_.verifies_every_read,
-                                  .expected_hash = read.hash}});
+    const bool is_known = it != experts_.end() && it->second.row.hash == read.hash &&
+                          it->second.is_checked && !options_.verifies_every_read;
+    out.emplace_back(Run{id, work::AdmitExpert{.blob = bytes,
+                                               .is_checked = is_known || hash == read.hash,
+                                               .expected_hash = read.hash}});
   } else {
     out.emplace_back(Run{id, work::AdmitGate{bytes, read.hash}});
   }
@@ -77,9 +87,13 @@ void Holder::on_read_admitted(const Read& read, const work::JobResult& result, O
   entry.is_checked = true;
   entry.row.facts =
       admitted.facts;  // another backend may hold it in other bytes than the last life's
+  ++(entry.leases.empty() ? counters_.promoted_idle : counters_.promoted_wanted);
   take_memory(entry, admitted.resident);
   out.emplace_back(ExpertChanged{key, Change::held_in_memory, entry.row.source_uri});
   offer(key, entry, out);
+  // It may be larger here than in the last life, and whoever wanted it may be gone.
+  if (taken_bytes() > options_.memory_budget_bytes && !make_room(0, out) && entry.leases.empty())
+    evict(key, entry, out);
 }
 
 void Holder::fail_read(const Read& read, const Error& error, Outbox& out) {
@@ -90,6 +104,7 @@ void Holder::fail_read(const Read& read, const Error& error, Outbox& out) {
       return;
     it->second.is_reading = false;
     it->second.has_failed_read = true;
+    note_idle(it->second);
     refuse_waiters(it->first, it->second, disk_error(error), out);
   } else {
     const auto it = gates_.find(read.layer);
@@ -123,16 +138,15 @@ void Holder::on_quarantined(const Read& read, const work::StoreResult& result, O
   if (it == experts_.end() || it->second.row.hash != read.hash || it->second.resident != nullptr)
     return;
   refuse_waiters(key, it->second, disk_error({ErrorCode::io, "", "the blob is damaged"}), out);
-  experts_.erase(it);
-  --counters_.disk_experts;
+  erase_entry(it);
   out.emplace_back(ExpertChanged{key, Change::withdrawn, std::nullopt});
 }
 
 void Holder::pump(Outbox& out) {
-  if (counters_.memory_bytes > options_.memory_budget_bytes) make_room(0, out);
   pump_gates(out);
   pump_wanted(out);
-  if (wanted_.empty()) pump_background(out);
+  pump_loads(out);
+  if (wanted_.empty() && loads_waiting_.empty()) pump_background(out);
 }
 
 void Holder::pump_gates(Outbox& out) {
@@ -145,26 +159,35 @@ void Holder::pump_gates(Outbox& out) {
   }
 }
 
+bool Holder::can_read_ahead() const {
+  return options_.reads_ahead || (pinned_bytes_ == 0 && reserved_bytes_ == 0);
+}
+
 void Holder::pump_wanted(Outbox& out) {
-  while (!wanted_.empty()) {
+  while (!wanted_.empty() && can_read_ahead()) {
     const ExpertKey key = wanted_.front();
     const auto it = experts_.find(key);
-    if (it == experts_.end() || it->second.resident != nullptr || it->second.is_reading ||
-        it->second.leases.empty()) {
+    if (it == experts_.end()) {
       wanted_.pop_front();
       continue;
     }
-    const std::uint64_t bytes = it->second.row.facts.resident_bytes;
+    Entry& entry = it->second;
+    if (entry.resident != nullptr || entry.is_reading || entry.leases.empty()) {
+      entry.is_wanted = false;
+      wanted_.pop_front();
+      continue;
+    }
+    const std::uint64_t bytes = passage_bytes(entry);
     if (!make_room(bytes, out)) {
-      const bool is_alone = counters_.memory_bytes == 0 && reserved_bytes_ == 0;
-      if (!is_alone) return;  // in turns: a lease that lets go comes back here
+      // In turns: a lease that lets go comes back here.
+      if (!is_oversized(entry) || !make_it_alone(out)) return;
       ++counters_.admissions_over_budget;
     }
     wanted_.pop_front();
-    it->second.is_reading = true;
+    entry.is_wanted = false;
     begin_read(Read{.layer = {key.model, key.layer},
                     .expert = key.expert,
-                    .hash = it->second.row.hash,
+                    .hash = entry.row.hash,
                     .bytes = bytes},
                out);
   }
@@ -172,29 +195,28 @@ void Holder::pump_wanted(Outbox& out) {
 
 void Holder::pump_background(Outbox& out) {
   if (!is_ready() || is_settled_) return;
-  const std::uint64_t taken = counters_.memory_bytes + reserved_bytes_;
-  std::uint64_t free = options_.memory_budget_bytes - std::min(taken, options_.memory_budget_bytes);
+  const std::uint64_t budget = options_.memory_budget_bytes;
   while (background_reads_ < options_.background_reads_max) {
-    auto best = experts_.end();
-    for (auto it = experts_.begin(); it != experts_.end(); ++it) {
-      const Entry& entry = it->second;
-      if (entry.resident != nullptr || entry.is_reading || entry.has_failed_read) continue;
-      if (entry.row.facts.resident_bytes > free) continue;
-      if (best == experts_.end() || entry.used > best->second.used) best = it;
+    const Experts::value_type* best = nullptr;
+    std::size_t looked_at = 0;
+    for (auto at = idle_.rbegin(); at != idle_.rend() && looked_at < kIdleLookMax; ++at) {
+      ++looked_at;
+      const auto it = items_[static_cast<std::size_t>(at->second)];
+      if (taken_bytes() + passage_bytes(it->second) > budget) continue;
+      best = &*it;
+      break;
     }
-    if (best == experts_.end()) {
-      is_settled_ =
-          background_reads_ == 0;  // until memory is freed or an expert comes, nothing can change
+    if (best == nullptr) {
+      // Until memory is freed or an expert comes, nothing can change.
+      is_settled_ = background_reads_ == 0;
       return;
     }
-    Entry& entry = best->second;
-    entry.is_reading = true;
-    free -= entry.row.facts.resident_bytes;
-    begin_read(Read{.layer = {best->first.model, best->first.layer},
-                    .expert = best->first.expert,
+    const auto& [key, entry] = *best;
+    begin_read(Read{.layer = {key.model, key.layer},
+                    .expert = key.expert,
                     .hash = entry.row.hash,
                     .is_background = true,
-                    .bytes = entry.row.facts.resident_bytes},
+                    .bytes = passage_bytes(entry)},
                out);
   }
 }

@@ -108,7 +108,11 @@ void Node::on_fetched(const fetch::Finished& finished, Outbox& out) {
     auto* load = std::get_if<UriLoad>(&it->second);
     BlobSearch& search = load != nullptr ? load->search : std::get<FetchWait>(it->second).search;
     search.was_fetched = true;
-    read_blob(waiter, finished.hash, 0, out);
+    if (load != nullptr) {
+      find_load(waiter, out);
+    } else {
+      read_blob(waiter, finished.hash, 0, out);
+    }
   }
   if (fetched.requests == 0) release_fetched(finished.hash, out);
 }

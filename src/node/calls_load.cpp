@@ -36,9 +36,17 @@ void Node::start_load(RequestId request, LayerKey layer, std::optional<ExpertInd
     begin_load(request, layer, expert, {std::move(blob), std::move(uri), hash, true}, out);
     return;
   }
-  const BlobHash hash = search.hash;
   requests_.at(request) = UriLoad{std::move(layer), expert, *uri, std::move(search)};
-  read_blob(request, hash, 0, out);
+  find_load(request, out);
+}
+
+void Node::find_load(RequestId request, Outbox& out) {
+  const auto& load = std::get<UriLoad>(requests_.at(request));
+  if (!load.expert) return read_blob(request, load.search.hash, 0, out);
+  const JobId id = ids_.next();
+  owners_.emplace(id, request);
+  // Whether it is there, and how large: the holder reads it when there is room.
+  out.emplace_back(Store{id, work::ReadBlobRange{.hash = load.search.hash}});
 }
 
 void Node::begin_load(RequestId request, const LayerKey& layer, std::optional<ExpertIndex> expert,
@@ -65,8 +73,13 @@ void Node::on_request_store(Instant now, RequestId request, const work::StoreRes
     reply(request, rpc::FetchBlobAnswer{std::get<work::ReadBytes>(*result).bytes}, out);
   } else if (auto* load = std::get_if<UriLoad>(&it->second)) {
     const UriLoad wait = std::move(*load);
-    begin_load(request, wait.layer, wait.expert,
-               {std::get<work::ReadBytes>(*result).bytes, wait.uri, wait.search.hash, false}, out);
+    holder::LoadSource source{.uri = wait.uri, .uri_hash = wait.search.hash, .is_inline = false};
+    if (const auto* found = std::get_if<work::BlobRange>(&*result)) {
+      source.stored_bytes = found->size_bytes;
+    } else {
+      source.blob = std::get<work::ReadBytes>(*result).bytes;
+    }
+    begin_load(request, wait.layer, wait.expert, std::move(source), out);
   }
 }
 
@@ -86,9 +99,14 @@ void Node::on_request_store_failed(Instant now, RequestId request, const Error& 
   refuse_fetch(request, error, out);
 }
 
-void Node::on_expert_changed(const holder::ExpertChanged& change) {
+void Node::on_expert_changed(Instant now, const holder::ExpertChanged& change) {
+  const shards::Holding* known = view_.holding(about_.provider, change.key);
+  const bool was_held = known != nullptr;
+  const shards::Holding before = was_held ? *known : shards::Holding{};
+  bool is_same_blob = false;
   if (change.change == holder::Change::withdrawn) {
     view_.withdraw(about_.provider, change.key);
+    tier_news_.on_withdrawn(change.key);
   } else {
     shards::Holding holding{.is_warm = change.change == holder::Change::held_in_memory};
     if (const auto held = holder_.expert(change.key)) {
@@ -98,9 +116,16 @@ void Node::on_expert_changed(const holder::ExpertChanged& change) {
       // In its bare form, as others see it, whichever URI it was loaded by.
       if (change.source_uri) holding.blob_uri = wire::format_blob_uri(holding.blob);
     }
+    is_same_blob = holding.blob == before.blob && holding.blob_uri == before.blob_uri;
     view_.declare(about_.provider, change.key, std::move(holding));
   }
-  update_roles();
+  const bool is_warm = change.change == holder::Change::held_in_memory;
+  if (was_held && is_same_blob) {
+    // Only its tier changed: told with the others of this heartbeat.
+    if (before.is_warm != is_warm) on_tier_changed(now, change.key, is_warm);
+  } else {
+    update_roles();
+  }
 }
 
 void Node::update_roles() {
@@ -160,7 +185,7 @@ void Node::take_holder(Instant now, holder::Action& action, Outbox& out) {
     owners_.emplace(store->id, Core::holder);
     out.emplace_back(Store{store->id, std::move(store->op)});
   } else if (const auto* expert = std::get_if<holder::ExpertChanged>(&action)) {
-    on_expert_changed(*expert);
+    on_expert_changed(now, *expert);
   } else if (std::holds_alternative<holder::GateChanged>(action)) {
     update_roles();
   } else if (const auto* loaded = std::get_if<holder::ExpertLoaded>(&action)) {

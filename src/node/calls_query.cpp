@@ -153,16 +153,20 @@ rpc::GateRow Node::gate_row(const work::HoldingRow& row) const {
 
 Result<rpc::Answer> Node::expert_status(Instant now) const {
   const holder::Counters& counters = holder_.counters();
-  rpc::ExpertStatusAnswer answer{.total_bytes = counters.memory_bytes + counters.gate_bytes,
-                                 .memory_bytes = counters.memory_bytes,
-                                 .memory_budget_bytes = holder_.memory_budget_bytes(),
-                                 .memory_experts = counters.memory_experts,
-                                 .disk_experts = counters.disk_experts,
-                                 .compute_backend = about_.compute_backend,
-                                 .gpu = about_.has_gpu,
-                                 .evicted_to_disk = counters.evicted_to_disk,
-                                 .admissions_over_budget = counters.admissions_over_budget,
-                                 .measured_tps = meter_.rate(now)};
+  rpc::ExpertStatusAnswer answer{
+      .total_bytes = counters.memory_bytes + counters.gate_bytes,
+      .memory_bytes = counters.memory_bytes,
+      .memory_budget_bytes = holder_.memory_budget_bytes(),
+      .memory_experts = counters.memory_experts,
+      .disk_experts = counters.disk_experts,
+      .compute_backend = about_.compute_backend,
+      .gpu = about_.has_gpu,
+      .evicted_to_disk = counters.evicted_to_disk,
+      .admissions_over_budget = counters.admissions_over_budget,
+      .measured_tps = meter_.rate(now),
+      .memory_hits = counters.hits,
+      .memory_misses = counters.misses,
+      .promoted_to_memory = counters.promoted_wanted + counters.promoted_idle};
   for (const auto& view : holder_.experts()) answer.experts.push_back(expert_row(view));
   for (const work::HoldingRow* row : holder_.gates()) answer.gates.push_back(gate_row(*row));
   return answer;
@@ -171,27 +175,36 @@ Result<rpc::Answer> Node::expert_status(Instant now) const {
 Result<rpc::Answer> Node::node_status(Instant now) const {
   const holder::Counters& counters = holder_.counters();
   const auto uptime = std::chrono::duration_cast<std::chrono::seconds>(now - started_);
-  return rpc::NodeStatusAnswer{.version = about_.version,
-                               .name = about_.name,
-                               .endpoint_id = about_.endpoint_id,
-                               .provider = about_.provider,
-                               .rpc_address = about_.rpc_address,
-                               .quic_address = about_.quic_address,
-                               .uptime_s = static_cast<std::uint64_t>(uptime.count()),
-                               .peers = static_cast<std::uint32_t>(view_.providers().size() - 1),
-                               .memory_bytes = counters.memory_bytes,
-                               .memory_budget_bytes = holder_.memory_budget_bytes(),
-                               .experts = counters.memory_experts + counters.disk_experts,
-                               .gates = holder_.gates().size(),
-                               .queue_depth = requests_.size(),
-                               .queue_max = options_.requests_max,
-                               .compute_backend = about_.compute_backend,
-                               .profile = std::string(compute::name_of(options_.profile)),
-                               .threads = about_.threads,
-                               .draining = is_draining_,
-                               .forwards = totals_.forwards,
-                               .forward_p50_us = percentile(forward_us_, 50),
-                               .forward_p99_us = percentile(forward_us_, 99)};
+  return rpc::NodeStatusAnswer{
+      .version = about_.version,
+      .name = about_.name,
+      .endpoint_id = about_.endpoint_id,
+      .provider = about_.provider,
+      .rpc_address = about_.rpc_address,
+      .quic_address = about_.quic_address,
+      .uptime_s = static_cast<std::uint64_t>(uptime.count()),
+      .peers = static_cast<std::uint32_t>(view_.providers().size() - 1),
+      .memory_bytes = counters.memory_bytes,
+      .memory_budget_bytes = holder_.memory_budget_bytes(),
+      .experts = counters.memory_experts + counters.disk_experts,
+      .gates = holder_.gates().size(),
+      .queue_depth = requests_.size(),
+      .queue_max = options_.requests_max,
+      .compute_backend = about_.compute_backend,
+      .profile = std::string(compute::name_of(options_.profile)),
+      .threads = about_.threads,
+      .draining = is_draining_,
+      .forwards = totals_.forwards,
+      .forward_p50_us = percentile(forward_us_, 50),
+      .forward_p99_us = percentile(forward_us_, 99),
+      .memory_experts = counters.memory_experts,
+      .memory_hits = counters.hits,
+      .memory_misses = counters.misses,
+      .promoted_to_memory = counters.promoted_wanted + counters.promoted_idle,
+      .evicted_to_disk = counters.evicted_to_disk,
+      .measured_tps = meter_.rate(now),
+      .expert_jobs = service_.jobs(),
+      .row_time_ns = service_.row_time_ns(now)};
 }
 
 }  // namespace tenzro::node

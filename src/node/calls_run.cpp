@@ -154,6 +154,7 @@ void Node::on_execute_job(RequestId request, forward::Execution& execution,
 void Node::take_forward(Instant now, RequestId request, forward::Action& action, Outbox& out) {
   if (auto* run = std::get_if<forward::Run>(&action)) {
     owners_.emplace(run->id, request);
+    count_job(now, run->id, run->job);
     out.emplace_back(Run{run->id, std::move(run->job), request});
   } else if (auto* send = std::get_if<forward::SendCall>(&action)) {
     callers_.emplace(send->id, request);

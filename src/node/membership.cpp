@@ -104,10 +104,22 @@ void Node::announce_facts(Instant now) {
   if (!facts_due_ || now < *facts_due_ || now < facts_made_ + kFactsEvery) return;
   facts_due_.reset();
   facts_made_ = now;
+  const auto settles = tier_news_.settle(now, [this](const ExpertKey& key) {
+    const auto held = holder_.expert(key);
+    return held && held->in_memory;
+  });
+  // With what else a heartbeat brings.
+  if (settles) facts_due_ = std::max(*settles, now + options_.heartbeat);
   std::vector<wire::Bytes> pages;
   std::set<ModelId> models;
   wire::ProviderRecord facts = own_facts(pages, models);
   presence_->set_own(now, std::move(facts), std::move(pages), models);
+}
+
+void Node::on_tier_changed(Instant now, const ExpertKey& key, bool is_in_memory) {
+  tier_news_.on_tier_changed(now, key, is_in_memory);
+  const Instant due = std::max(now, facts_made_ + options_.heartbeat);
+  if (!facts_due_ || due < *facts_due_) facts_due_ = due;
 }
 
 std::optional<Instant> Node::next_mesh_deadline() const {
@@ -141,8 +153,8 @@ wire::ProviderRecord Node::own_facts(std::vector<wire::Bytes>& pages,
     BlobHash blob{};
     if (view.row->source_uri) blob = view.row->hash;
     pages.back().insert(pages.back().end(), blob.begin(), blob.end());
-    facts.models[view.key.model][view.key.layer][view.key.expert] = {view.in_memory,
-                                                                     to_triple(view.row->facts)};
+    facts.models[view.key.model][view.key.layer][view.key.expert] = {
+        tier_news_.is_told_warm(view.key, view.in_memory), to_triple(view.row->facts)};
     models.insert(view.key.model);
   }
   for (const work::HoldingRow* gate : holder_.gates()) models.insert(gate->layer.model);

@@ -42,6 +42,7 @@ Node::Node(const Options& options, About about, const catalog::Catalog& catalog,
             .router = about_.endpoint_id,
             .limits = options.forward},
       prepare_(options.prepare, ids_, catalog),
+      tier_news_(options.heartbeat),
       fetches_(options.fetch, call_ids_, ids_),
       serving_(options.serving, ids_) {
   mesh_.limits.hot_threshold_tps = options.policy.hot_threshold_tps;
@@ -204,6 +205,7 @@ void Node::on_cancel(Instant now, RequestId request, Outbox& out) {
 }
 
 void Node::on_job_done(Instant now, JobId id, const work::JobResult& result, Outbox& out) {
+  if (const auto job = expert_jobs_.extract(id)) service_.on_end(now, result ? job.mapped() : 0);
   const auto owner = owners_.extract(id);
   if (!owner) return;
   if (const auto* request = std::get_if<RequestId>(&owner.mapped())) {
@@ -273,6 +275,20 @@ std::optional<Instant> Node::next_deadline() const {
       consider(wait->execution->next_deadline());
   }
   return earliest;
+}
+
+void Node::count_job(Instant now, JobId id, const work::Job& job) {
+  const auto* experts = std::get_if<work::RunExperts>(&job);
+  if (experts == nullptr) return;
+  std::uint64_t rows = 0;
+  for (const auto& batch : experts->batches) rows += batch.rows.size();
+  expert_jobs_.emplace(id, rows);
+  service_.on_begin(now);
+}
+
+void Node::set_memory_budget(Instant now, std::uint64_t bytes, Outbox& out) {
+  holder_.set_memory_budget(bytes, holder_out_);
+  settle(now, out);
 }
 
 void Node::queue_forward(RequestId request, forward::Outbox actions) {

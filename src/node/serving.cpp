@@ -196,6 +196,7 @@ void Node::take_peer(Instant now, PeerRequestId request, forward::Action& action
   if (!peer_requests_.contains(request)) return;
   if (auto* run = std::get_if<forward::Run>(&action)) {
     owners_.emplace(run->id, request);
+    count_job(now, run->id, run->job);
     out.emplace_back(Run{run->id, std::move(run->job), std::nullopt, request});
   } else if (const auto* acquire = std::get_if<forward::Acquire>(&action)) {
     acquire_for_peer(request, *acquire);

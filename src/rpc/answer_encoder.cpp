@@ -118,6 +118,14 @@ void encode(JsonWriter& out, const NodeStatusAnswer& answer) {
   out.member("forwards", answer.forwards);
   out.member("forward_p50_us", answer.forward_p50_us);
   out.member("forward_p99_us", answer.forward_p99_us);
+  out.member("memory_experts", answer.memory_experts);
+  out.member("memory_hits", answer.memory_hits);
+  out.member("memory_misses", answer.memory_misses);
+  out.member("promoted_to_memory", answer.promoted_to_memory);
+  out.member("evicted_to_disk", answer.evicted_to_disk);
+  out.member("measured_tps", answer.measured_tps);
+  out.member("expert_jobs", answer.expert_jobs);
+  out.member("row_time_ns", answer.row_time_ns);
   out.end_object();
 }
 

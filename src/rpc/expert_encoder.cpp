@@ -94,6 +94,9 @@ void encode(JsonWriter& out, const ExpertStatusAnswer& answer) {
   out.member("evicted_dropped", answer.evicted_dropped);
   out.member("admissions_over_budget", answer.admissions_over_budget);
   out.member("measured_tps", answer.measured_tps);
+  out.member("memory_hits", answer.memory_hits);
+  out.member("memory_misses", answer.memory_misses);
+  out.member("promoted_to_memory", answer.promoted_to_memory);
   out.end_object();
 }
 

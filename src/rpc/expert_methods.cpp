@@ -114,10 +114,13 @@ constexpr Method kMethods[] = {
      {},
      "`experts` and `gates`, rows as of the loads, sorted by model, layer and expert; bytes in use "
      "and the budget; counts by tier; the compute backend; evictions since the start; "
-     "`measured_tps`, tokens a second over the last minute.",
+     "`measured_tps`, tokens a second over the last minute; and since the start the experts that "
+     "requests found in memory (`memory_hits`), did not find there (`memory_misses`), and that "
+     "came "
+     "back from disk (`promoted_to_memory`).",
      {},
      "{}",
-     R"({"experts":[{"model_id":"qwen3-30b-a3b","layer":0,"expert":7,"d_model":2048,"d_ff":768,"approx_bytes":5013504,"tier":"disk","quant":"q8_0","source_uri":"tenzro://blob/03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8","weights":{"gate":{"type":"q8_0","bits":8.5},"up":{"type":"q8_0","bits":8.5},"down":{"type":"q8_0","bits":8.5}}}],"gates":[{"model_id":"qwen3-30b-a3b","layer":0,"num_experts":128,"d_model":2048,"approx_bytes":1048576}],"total_bytes":1048576,"memory_bytes":0,"memory_budget_bytes":8589934592,"memory_experts":0,"disk_experts":1,"compute_backend":"cpu-avx512-vnni","gpu":false,"evicted_to_disk":1,"evicted_dropped":0,"admissions_over_budget":0,"measured_tps":0})",
+     R"({"experts":[{"model_id":"qwen3-30b-a3b","layer":0,"expert":7,"d_model":2048,"d_ff":768,"approx_bytes":5013504,"tier":"disk","quant":"q8_0","source_uri":"tenzro://blob/03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8","weights":{"gate":{"type":"q8_0","bits":8.5},"up":{"type":"q8_0","bits":8.5},"down":{"type":"q8_0","bits":8.5}}}],"gates":[{"model_id":"qwen3-30b-a3b","layer":0,"num_experts":128,"d_model":2048,"approx_bytes":1048576}],"total_bytes":1048576,"memory_bytes":0,"memory_budget_bytes":8589934592,"memory_experts":0,"disk_experts":1,"compute_backend":"cpu-avx512-vnni","gpu":false,"evicted_to_disk":1,"evicted_dropped":0,"admissions_over_budget":0,"measured_tps":0,"memory_hits":90,"memory_misses":10,"promoted_to_memory":10})",
      read_expert_status},
 };
 

@@ -60,6 +60,21 @@ Error about_size(Error error, std::size_t size_bytes) {
   return error;
 }
 
+/// The file's bytes and their hash. While one piece is hashed, the disk reads the next.
+Result<work::ReadBytes> read_hashed(const FileReader& file) {
+  if (file.size_bytes() == 0) return work::ReadBytes{{}, crypto::Blake3().digest()};
+  BufferRef buffer = BufferRef::allocate(file.size_bytes());
+  const std::span<std::byte> bytes = buffer.mutable_bytes();
+  crypto::Blake3 hasher;
+  for (std::size_t offset = 0; offset < bytes.size(); offset += kVerifyChunkBytes) {
+    const std::span<std::byte> piece =
+        bytes.subspan(offset, std::min(kVerifyChunkBytes, bytes.size() - offset));
+    if (Status read = file.read_at(offset, piece); !read) return fail(read.error());
+    hasher.update(std::span<const std::byte>(piece));
+  }
+  return work::ReadBytes{std::move(buffer), hasher.digest()};
+}
+
 }  // namespace
 
 Status BlobWriter::append(std::span<const std::byte> bytes) {
@@ -264,7 +279,9 @@ Result<std::uint64_t> BlobFiles::size(const BlobHash& hash) const {
   return file->size_bytes();
 }
 
-Result<BufferRef> BlobFiles::read(const BlobHash& hash, std::uint64_t bytes_max) const {
+Result<work::ReadBytes> BlobFiles::read(const work::ReadBlob& wanted) const {
+  const BlobHash& hash = wanted.hash;
+  const std::uint64_t bytes_max = wanted.bytes_max;
   const Result<FileReader> file = FileReader::open(files_, path_of(hash));
   if (!file) return fail(about_blob(hash, file.error()));
   if (bytes_max != 0 && file->size_bytes() > bytes_max) {
@@ -275,7 +292,11 @@ Result<BufferRef> BlobFiles::read(const BlobHash& hash, std::uint64_t bytes_max)
   if (file->size_bytes() > options_.blob_bytes_max) {
     return fail(ErrorCode::io, "blob " + to_hex(hash), "has more bytes than a blob may have");
   }
-  return file->read(0, file->size_bytes());
+  file->expect_whole_read();
+  if (wanted.wants_hash) return read_hashed(*file);
+  Result<BufferRef> bytes = file->read(0, file->size_bytes());
+  if (!bytes) return fail(bytes.error());
+  return work::ReadBytes{std::move(*bytes)};
 }
 
 Result<BufferRef> BlobFiles::read_range(const BlobHash& hash, std::uint64_t offset,

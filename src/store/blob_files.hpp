@@ -31,7 +31,7 @@
 #include "tenzro/base/result.hpp"
 #include "tenzro/crypto/blake3.hpp"
 #include "tenzro/store/file_system.hpp"
-#include "tenzro/work/partial.hpp"
+#include "tenzro/work/job.hpp"
 
 #include "directory_lock.hpp"
 #include "disk_budget.hpp"
@@ -102,7 +102,7 @@ class BlobFiles {
   /// Error: not_found, io.
   [[nodiscard]] Result<std::uint64_t> size(const BlobHash& hash) const;
   /// `bytes_max` 0: any size a blob may have. Error: also infrastructure where it has more.
-  [[nodiscard]] Result<BufferRef> read(const BlobHash& hash, std::uint64_t bytes_max) const;
+  [[nodiscard]] Result<work::ReadBytes> read(const work::ReadBlob& wanted) const;
   /// Error: also invalid_params where the range is not inside the blob.
   [[nodiscard]] Result<BufferRef> read_range(const BlobHash& hash, std::uint64_t offset,
                                              std::uint64_t length) const;

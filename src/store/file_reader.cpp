@@ -54,6 +54,10 @@ Status FileReader::read_at(std::uint64_t offset, std::span<std::byte> to) const 
   return {};
 }
 
+void FileReader::expect_whole_read() const {
+  static_cast<void>(::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_WILLNEED));
+}
+
 Result<BufferRef> FileReader::read(std::uint64_t offset, std::uint64_t length) const {
   TENZRO_ASSERT(offset <= size_bytes_);
   TENZRO_ASSERT(length <= size_bytes_ - offset);

@@ -27,6 +27,9 @@ class FileReader {
 
   /// Fills `to`. Error: io, also where the file ends early.
   [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> to) const;
+  /// Tells the system that all of it will be read, from the beginning: it reads on while others
+  /// work on what came. Advice only.
+  void expect_whole_read() const;
   /// A buffer of bytes [offset, offset + length), which must lie inside size_bytes().
   [[nodiscard]] Result<BufferRef> read(std::uint64_t offset, std::uint64_t length) const;
 

@@ -164,8 +164,10 @@ Status Shelf::save(const work::SaveHolding& holding) {
   if (holding.blob.empty()) {
     const Result<std::optional<BlobRow>> known = index_->blob(hash);
     if (!known) return fail(known.error());
-    if (!*known || !blobs_->exists(hash)) return fail(missing(hash));
-    blob = **known;
+    const auto lease = leases_.find(hash);
+    const bool is_there = *known || lease != leases_.end();
+    if (!is_there || !blobs_->exists(hash)) return fail(missing(hash));
+    blob.size_bytes = *known ? (*known)->size_bytes : lease->second.size_bytes;
     if (Status recorded = record(); !recorded) return recorded;
   } else {
     if (crypto::blake3(holding.blob.bytes()) != hash) {

@@ -49,11 +49,6 @@ work::StoreResult removed(const Result<bool>& existed) {
   return work::StoreOutput(work::Removed{*existed});
 }
 
-work::StoreResult bytes_read(Result<BufferRef> bytes) {
-  if (!bytes) return fail(bytes.error());
-  return work::StoreOutput(work::ReadBytes{std::move(*bytes)});
-}
-
 }  // namespace
 
 /// Used by one piece of work at a time: `is_busy` is taken when one is asked for.
@@ -146,7 +141,7 @@ work::StoreResult Store::State::run(const work::StoreOp& op) {
             return to_output(shelf->publish(publish.bytes));
           },
           [this](const work::ReadBlob& read) {
-            return bytes_read(shelf->blobs().read(read.hash, read.bytes_max));
+            return to_output(shelf->blobs().read(read));
           },
           [this](const work::QuarantineBlob& bad) { return removed(shelf->quarantine(bad.hash)); },
           [this](const work::ReadSource& source) {

@@ -6,137 +6,48 @@
 /// Every expert is on disk (its blob in the store) and, while it fits, in memory (uploaded to the
 /// backend). Rules
 ///  - A load is atomic: blob checked and uploaded, then blob and row durable, then the new weights
-///  replace the old. On
-///    any error before that the previous ones keep serving. Why: an operator reloads a live expert.
-///  - Memory is counted in the backend's own bytes. Above the budget the least recently used expert
-///  that no lease pins
-///    loses its memory form; nothing is ever dropped from disk to make room. Why: residency is a
-///    cache, holding is not.
-///  - A load takes its share of the budget from the request on: its blob's bytes, then what it
-///  holds in the backend. Why: many loads at once would fill the memory before the first is
-///  counted.
-///  - A lease pins what it got until it lets go. Experts that are on disk are read and uploaded in
-///  order of request while
-///    they fit beside what is pinned; a set larger than the budget so runs in turns. One expert
-///    larger than the whole budget is admitted when nothing else is pinned, and counted.
+///  replace the old. On any error before that the previous ones keep serving. Why: an operator
+///  reloads a live expert.
+///  - Memory is counted in bytes: what the backend holds of every resident expert, and for what is
+///  on its way the blob and what it becomes. It stays within the budget: whoever comes takes the
+///  place of experts that no lease pins, in the order of `Retention`, or waits. Nothing is ever
+///  dropped from disk to make room. Why: residency is a cache, holding is not.
+///  - A load that finds no room in memory ends on disk only. Loads of blobs that the store has are
+///  read by the holder itself, `loads_running_max` at a time, and no second copy is written. Why:
+///  the bytes of a hundred loads at once would not fit.
+///  - A lease pins what it got until it lets go. Experts that are on disk are read side by side, in
+///  order of request, while they fit beside what is pinned, each once however many leases want it;
+///  a set larger than the budget so runs in turns.
+///  - An expert that cannot fit with its blob is never admitted: it is used alone, and let go of
+///  with its last lease.
 ///  - Free memory is filled from disk in the background, most recently used first,
-///  `background_reads_max` at a time.
+///  `background_reads_max` at a time. That evicts nothing.
 ///  - A blob that does not hash to its name is quarantined, its holding withdrawn, its waiters
 ///  told. Never served.
-///  - Gates are small and stay in memory; after a restart they are read back before anything else.
+///  - Gates are small and stay in memory, beside the budget; after a restart they are read back
+///  before anything else.
 /// Bounds: `holdings_max` rows, `loads_max` loads in progress, `leases_max` leases: beyond them
-/// `busy`. Cost: O(log n) a call; O(n) an eviction, and a look for what else fits after memory was
-/// freed. Thread: the owner's only. Pure.
+/// `busy`. Cost: O(log n) a call, an eviction and a look for what else fits. Thread: the owner's
+/// only. Pure.
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
-#include <variant>
+#include <utility>
 #include <vector>
 
 #include "tenzro/base/ids.hpp"
 #include "tenzro/base/result.hpp"
 #include "tenzro/base/time.hpp"
+#include "tenzro/holder/action.hpp"
 #include "tenzro/holder/meter.hpp"
+#include "tenzro/holder/retention.hpp"
 #include "tenzro/work/job.hpp"
 
 namespace tenzro::holder {
-
-enum class LeaseId : std::uint64_t {};
-
-struct Options {
-  std::uint64_t memory_budget_bytes = 4ULL << 30U;
-  std::size_t holdings_max = 1'000'000;
-  std::size_t loads_max = 64;
-  std::size_t leases_max = 4096;
-  std::size_t background_reads_max = 1;
-  std::size_t gate_reads_max = 4;
-  /// Hash a blob at every read from disk; else at the first one of this life.
-  bool verifies_every_read = false;
-};
-
-/// What happens to a holding, as the rest of the node sees it.
-enum class Change : std::uint8_t { held_in_memory, held_on_disk, withdrawn };
-
-struct ExpertChanged {
-  ExpertKey key;
-  Change change = Change::withdrawn;
-  std::optional<std::string> source_uri;
-};
-
-struct GateChanged {
-  LayerKey key;
-  Change change = Change::withdrawn;
-};
-
-/// A load that `waiter` asked for is over. The row is what status shows.
-struct ExpertLoaded {
-  RequestId waiter{};
-  ExpertKey key;
-  Status status;
-};
-
-struct GateLoaded {
-  RequestId waiter{};
-  LayerKey key;
-  Status status;
-};
-
-struct Unloaded {
-  RequestId waiter{};
-  LayerKey layer;
-  std::optional<ExpertIndex> expert;
-  Result<bool> removed;
-};
-
-/// One expert of a lease is in memory, and stays there until the lease lets go of it; or it cannot
-/// be had.
-struct ExpertReady {
-  LeaseId lease{};
-  ExpertIndex expert = 0;
-  std::shared_ptr<const compute::ResidentExpert> resident;
-  work::ExpertIdentity identity;
-};
-
-struct ExpertUnavailable {
-  LeaseId lease{};
-  ExpertIndex expert = 0;
-  Error error;
-};
-
-/// An operator should know: a damaged blob was found.
-struct BlobDamaged {
-  BlobHash hash{};
-  std::string what;
-};
-
-using work::Run;
-using work::Store;
-
-using Action = std::variant<Run, Store, ExpertChanged, GateChanged, ExpertLoaded, GateLoaded,
-                            Unloaded, ExpertReady, ExpertUnavailable, BlobDamaged>;
-using Outbox = std::vector<Action>;
-
-struct Counters {
-  std::uint64_t memory_bytes = 0;
-  std::uint64_t gate_bytes = 0;
-  std::uint64_t memory_experts = 0;
-  std::uint64_t disk_experts = 0;
-  std::uint64_t evicted_to_disk = 0;
-  std::uint64_t admissions_over_budget = 0;
-};
-
-/// The bytes of a load and where they came from.
-struct LoadSource {
-  BufferRef blob;
-  std::optional<std::string> uri;
-  std::optional<BlobHash> uri_hash;
-  /// True: the caller sent the bytes; a `uri` beside them is declared only if they hash to it.
-  /// False: they were read by that URI and must hash to it.
-  bool is_inline = true;
-};
 
 class Holder {
  public:
@@ -144,6 +55,9 @@ class Holder {
 
   /// Rows the store had at start. Gates are read back at once, experts count as held on disk.
   void on_index(const std::vector<work::HoldingRow>& rows, Outbox& out);
+
+  /// Experts above a smaller budget give way at once, as far as no lease pins them.
+  void set_memory_budget(std::uint64_t bytes, Outbox& out);
 
   /// Error: busy.
   [[nodiscard]] Status load_expert(RequestId waiter, const ExpertKey& key, LoadSource source,
@@ -195,8 +109,10 @@ class Holder {
   struct Entry {
     work::HoldingRow row;
     std::shared_ptr<const compute::ResidentExpert> resident;  ///< null: on disk only
-    std::uint64_t used = 0;                                   ///< value of `clock_` at the last use
-    std::map<LeaseId, bool> leases;                           ///< value: has been told it is ready
+    ItemId item{};
+    std::uint64_t used = 0;          ///< value of `clock_` at the last use
+    std::map<LeaseId, bool> leases;  ///< value: has been told it is ready
+    bool is_wanted = false;          ///< stands in `wanted_`
     bool is_reading = false;
     bool has_failed_read = false;  ///< not tried again in the background
     bool is_checked = false;       ///< its blob was hashed in this life
@@ -207,6 +123,8 @@ class Holder {
     std::shared_ptr<const work::Gate> gate;
   };
 
+  using Experts = std::map<ExpertKey, Entry>;
+
   /// A load, from the request to the durable row.
   struct Load {
     RequestId waiter{};
@@ -214,8 +132,9 @@ class Holder {
     work::HoldingRow row;
     std::shared_ptr<const compute::ResidentExpert> resident;
     std::shared_ptr<const work::Gate> gate;
-    /// Of the budget: its blob's bytes, then its resident form's.
+    /// Of the budget: its blob's bytes, and its resident form's where it gets one.
     std::uint64_t reserved_bytes = 0;
+    bool is_running = false;  ///< one of `loads_running_`
   };
 
   /// A blob on its way from disk to memory.
@@ -235,6 +154,10 @@ class Holder {
 
   // loads.cpp: from a blob to a durable holding, and back
   Status begin_load(Load load, Outbox& out);
+  void read_for_load(Load load, Outbox& out);
+  void admit_load(Load load, Outbox& out);
+  void on_load_read(Load load, const work::StoreResult& result, Outbox& out);
+  void pump_loads(Outbox& out);
   void on_load_admitted(Load load, const work::JobResult& result, Outbox& out);
   void on_load_saved(Load load, const work::StoreResult& result, Outbox& out);
   void finish_load(Load& load, Status status, Outbox& out);
@@ -254,24 +177,55 @@ class Holder {
   void pump_gates(Outbox& out);
   void pump_wanted(Outbox& out);
   void pump_background(Outbox& out);
+  [[nodiscard]] bool can_read_ahead() const;
 
   // memory.cpp: what is resident, and who pins it
+  /// False, with nothing changed, where what is pinned or on its way does not leave the room.
   bool make_room(std::uint64_t bytes, Outbox& out);
+  [[nodiscard]] std::uint64_t taken_bytes() const {
+    return counters_.memory_bytes + reserved_bytes_;
+  }
+  /// What bringing it back takes for the moment: its blob is about as large as what it becomes.
+  [[nodiscard]] static std::uint64_t passage_bytes(const Entry& entry) {
+    return 2 * entry.row.facts.resident_bytes;
+  }
+  [[nodiscard]] bool is_oversized(const Entry& entry) const {
+    return passage_bytes(entry) > options_.memory_budget_bytes;
+  }
+  [[nodiscard]] static std::uint64_t pinned_bytes(const Entry& entry) {
+    const bool is_pinned = entry.resident != nullptr && !entry.leases.empty();
+    return is_pinned ? entry.row.facts.resident_bytes : 0;
+  }
+  /// For the moment, nothing else is in memory or on its way there.
+  [[nodiscard]] bool make_it_alone(Outbox& out);
   void evict(const ExpertKey& key, Entry& entry, Outbox& out);
   void drop_memory(Entry& entry);
   void take_memory(Entry& entry, std::shared_ptr<const compute::ResidentExpert> resident);
+  void use(Entry& entry);
   void offer(const ExpertKey& key, Entry& entry, Outbox& out);
+  void let_go(Experts::iterator it, LeaseId lease, Outbox& out);
   void refuse_waiters(const ExpertKey& key, Entry& entry, const Error& error, Outbox& out);
+  Experts::iterator add_entry(const ExpertKey& key, work::HoldingRow row);
+  void erase_entry(Experts::iterator it);
+  /// Whether the background should bring it back: on disk, and nobody is at it.
+  void note_idle(Entry& entry);
 
   Options options_;
   work::JobIds& ids_;
-  std::map<ExpertKey, Entry> experts_;  // ordered: iteration reaches the outbox
+  Experts experts_;  // ordered: iteration reaches the outbox
+  std::vector<Experts::iterator> items_;  ///< by ItemId; those of free numbers are stale
+  std::vector<ItemId> free_items_;
+  Retention retention_;
+  /// Experts on disk that the background may bring back, most recently used last.
+  std::set<std::pair<std::uint64_t, ItemId>> idle_;
   std::map<LayerKey, GateEntry> gates_;
   std::map<LeaseId, std::vector<ExpertKey>> leases_;
   /// Experts wanted by a lease and not in memory, in order of request.
   std::deque<ExpertKey> wanted_;
   /// Gates of the index still to be read.
   std::deque<LayerKey> gates_wanted_;
+  std::deque<Load> loads_waiting_;  ///< for their turn to be read
+  std::map<JobId, Load> loads_reading_;
   std::map<JobId, Load> admitting_;
   std::map<JobId, Load> saving_;
   std::map<JobId, Read> reading_;
@@ -280,6 +234,8 @@ class Holder {
   std::map<JobId, Read> quarantining_;
   Counters counters_;
   std::uint64_t reserved_bytes_ = 0;  ///< of reads and loads under way
+  std::uint64_t pinned_bytes_ = 0;    ///< of memory_bytes: of experts with leases
+  std::size_t loads_running_ = 0;
   std::size_t background_reads_ = 0;
   std::size_t gate_reads_ = 0;
   std::uint64_t clock_ = 0;

@@ -35,6 +35,7 @@
 #include "tenzro/ledger/standing.hpp"
 #include "tenzro/node/action.hpp"
 #include "tenzro/node/blob_search.hpp"
+#include "tenzro/node/tier_news.hpp"
 #include "tenzro/prepare/jobs.hpp"
 #include "tenzro/rpc/call.hpp"
 #include "tenzro/shards/view.hpp"
@@ -176,6 +177,9 @@ class Node {
 
   [[nodiscard]] const shards::View& view() const { return view_; }
 
+  /// How much memory experts may take from now on.
+  void set_memory_budget(Instant now, std::uint64_t bytes, Outbox& out);
+
   void drain() { is_draining_ = true; }
 
   [[nodiscard]] bool is_draining() const { return is_draining_; }
@@ -206,8 +210,10 @@ class Node {
 
   [[nodiscard]] std::uint32_t measured_tps(Instant now) const { return meter_.rate(now); }
 
+  [[nodiscard]] const holder::ServiceMeter& service_meter() const { return service_; }
+
  private:
-  /// A load whose bytes are being read by URI, or fetched.
+  /// A load by URI: its blob is being looked for in the store, or fetched; a gate's is read here.
   struct UriLoad {
     LayerKey layer;
     std::optional<ExpertIndex> expert;
@@ -318,6 +324,7 @@ class Node {
   // calls_load.cpp
   void start_load(RequestId request, LayerKey layer, std::optional<ExpertIndex> expert,
                   bool has_inline, BufferRef blob, std::optional<std::string> uri, Outbox& out);
+  void find_load(RequestId request, Outbox& out);
   void begin_load(RequestId request, const LayerKey& layer, std::optional<ExpertIndex> expert,
                   holder::LoadSource source, Outbox& out);
   void take_holder(Instant now, holder::Action& action, Outbox& out);
@@ -325,7 +332,9 @@ class Node {
                         Outbox& out);
   void on_request_store_failed(Instant now, RequestId request, const Error& error, Outbox& out);
   void take_prepare(prepare::Action& action, Outbox& out);
-  void on_expert_changed(const holder::ExpertChanged& change);
+  void on_expert_changed(Instant now, const holder::ExpertChanged& change);
+  /// A job of a request or a peer leaves the node; those of experts are timed.
+  void count_job(Instant now, JobId id, const work::Job& job);
   void on_expert_loaded(const holder::ExpertLoaded& loaded, Outbox& out);
   void on_gate_loaded(const holder::GateLoaded& loaded, Outbox& out);
   void on_unloaded(const holder::Unloaded& unloaded, Outbox& out);
@@ -334,6 +343,7 @@ class Node {
 
   // membership.cpp
   void announce_facts(Instant now);
+  void on_tier_changed(Instant now, const ExpertKey& key, bool is_in_memory);
   [[nodiscard]] std::optional<Instant> next_mesh_deadline() const;
   /// Pages come in (model, layer) order; `models` are those with an expert or a gate here.
   [[nodiscard]] wire::ProviderRecord own_facts(std::vector<wire::Bytes>& pages,
@@ -415,6 +425,8 @@ class Node {
   work::CallIds call_ids_;
   holder::Holder holder_;
   holder::Meter meter_;
+  holder::ServiceMeter service_;
+  std::map<JobId, std::uint64_t> expert_jobs_;  ///< rows of those under way
   shards::View view_;
   ledger::Standings standings_;
   HeldFacts facts_{holder_};
@@ -425,6 +437,7 @@ class Node {
   /// When what this node says of itself is put together again; absent: nothing changed.
   std::optional<Instant> facts_due_;
   Instant facts_made_;
+  TierNews tier_news_;
   std::map<RequestId, Waiting> requests_;  // ordered: iteration reaches the outbox
   std::map<JobId, Owner> owners_;
   std::map<PeerCallId, RequestId> callers_;  ///< whose a call to a peer is

@@ -131,6 +131,10 @@ struct ExpertStatusAnswer {
   std::uint64_t evicted_dropped = 0;
   std::uint64_t admissions_over_budget = 0;
   std::uint32_t measured_tps = 0;
+  /// Experts that requests asked for: found in memory, not found, read back from disk since.
+  std::uint64_t memory_hits = 0;
+  std::uint64_t memory_misses = 0;
+  std::uint64_t promoted_to_memory = 0;
 };
 
 /// "model_id", "layer", ("expert"), "removed"
@@ -315,6 +319,15 @@ struct NodeStatusAnswer {
   std::uint64_t forwards = 0;
   std::uint64_t forward_p50_us = 0;
   std::uint64_t forward_p99_us = 0;
+  std::uint64_t memory_experts = 0;
+  std::uint64_t memory_hits = 0;
+  std::uint64_t memory_misses = 0;
+  std::uint64_t promoted_to_memory = 0;
+  std::uint64_t evicted_to_disk = 0;
+  std::uint32_t measured_tps = 0;
+  /// Jobs of experts under way, and what one row through one expert took over the last minute.
+  std::uint64_t expert_jobs = 0;
+  std::uint64_t row_time_ns = 0;
 };
 
 struct NodeDrainAnswer {

@@ -312,7 +312,7 @@ struct HoldingRow {
 /// the key's row.
 struct SaveHolding {
   HoldingRow row;
-  BufferRef blob;  ///< empty where the store already has row.hash
+  BufferRef blob;  ///< empty where the store already has row.hash, by a row or under a lease
 };
 
 /// Removes the row, and its blob unless another row or a publication needs it.
@@ -331,6 +331,8 @@ struct ReadBlob {
   BlobHash hash{};
   /// A larger blob is refused before it is read (infrastructure); 0: the store's own limit.
   std::uint64_t bytes_max = 0;
+  /// Hash the bytes while they are read.
+  bool wants_hash = false;
 };
 
 /// Moves a blob that failed its check out of the way and forgets it.
@@ -372,6 +374,8 @@ struct Published {
 
 struct ReadBytes {
   BufferRef bytes;
+  /// Of the bytes, where it was asked for and the store gives it.
+  std::optional<BlobHash> hash = std::nullopt;
 };
 
 struct SourceStat {

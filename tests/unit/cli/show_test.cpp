@@ -38,6 +38,11 @@ TEST(Format, SizesTimesAndIdsAreShort) {
   EXPECT_EQ(microseconds_text(850), "850 us");
   EXPECT_EQ(microseconds_text(12'340), "12.34 ms");
   EXPECT_EQ(microseconds_text(4'560'000), "4.56 s");
+  EXPECT_EQ(nanoseconds_text(999), "999 ns");
+  EXPECT_EQ(nanoseconds_text(41'500), "41 us");
+  EXPECT_EQ(percent_text(973, 1000), "97.3 %");
+  EXPECT_EQ(percent_text(0, 0), "-");
+  EXPECT_EQ(hit_rate_text(9, 1), "90.0 % of 10 found in memory");
   EXPECT_EQ(uptime_text(59), "59s");
   EXPECT_EQ(uptime_text(200), "3m 20s");
   EXPECT_EQ(uptime_text(3600 * 26), "1d 2h");

@@ -20,8 +20,28 @@ class Resident final : public compute::ResidentExpert {
 
 struct World {
   work::JobIds ids;
-  Holder holder{{.memory_budget_bytes = kBudget, .loads_max = 4}, ids};
+  Holder holder;
   Outbox out;
+
+  World() : World({.memory_budget_bytes = kBudget, .loads_max = 4}) {}
+
+  explicit World(const Options& options) : holder(options, ids) {}
+
+  template <typename T>
+  [[nodiscard]] T first() const {
+    for (const Action& action : out) {
+      if (const auto* found = std::get_if<T>(&action)) return *found;
+    }
+    ADD_FAILURE() << "no such action";
+    return T{};
+  }
+
+  template <typename T>
+  [[nodiscard]] std::size_t count() const {
+    std::size_t found = 0;
+    for (const Action& action : out) found += std::holds_alternative<T>(action) ? 1U : 0U;
+    return found;
+  }
 
   /// Asks for a load of a blob of so many bytes; its job.
   JobId begin(ExpertIndex expert, std::size_t blob_bytes) {
@@ -75,49 +95,87 @@ struct World {
   }
 };
 
-TEST(Loads, ABlobBeingAdmittedMakesRoomForItself) {
+TEST(Loads, ABlobBeingAdmittedMakesRoomForItselfAndWhatItBecomes) {
   World world;
-  world.load(0, 40);
-  world.load(1, 40);
-  world.begin(2, 50);
+  world.load(0, 20);
+  world.load(1, 20);
+  world.load(2, 20);
+  world.begin(3, 25);
   EXPECT_FALSE(world.in_memory(0)) << "the least recently used one gives way";
   EXPECT_TRUE(world.in_memory(1));
+  EXPECT_TRUE(world.in_memory(2));
   EXPECT_EQ(world.holder.counters().memory_bytes, 40U);
 }
 
 TEST(Loads, WhileOneIsUnderWayNothingIsReadIntoItsRoom) {
   World world;
-  world.load(0, 40);
-  world.load(1, 40);
-  const JobId job = world.begin(2, 50);
+  world.load(0, 20);
+  world.load(1, 20);
+  world.load(2, 20);
+  const JobId job = world.begin(3, 25);
   EXPECT_FALSE(world.is_reading());
-  const JobId save = world.admit(job, 2, 55);
+  const JobId save = world.admit(job, 3, 30);
   EXPECT_FALSE(world.is_reading());
   world.save(save);
-  EXPECT_FALSE(world.is_reading()) << "40 and 55 bytes leave no room for 40";
-  EXPECT_TRUE(world.in_memory(2));
-  EXPECT_EQ(world.holder.counters().memory_bytes, 95U);
+  EXPECT_FALSE(world.is_reading()) << "70 bytes leave no room for 20 and the blob they come from";
+  EXPECT_TRUE(world.in_memory(3));
+  EXPECT_EQ(world.holder.counters().memory_bytes, 70U);
   EXPECT_EQ(world.holder.counters().admissions_over_budget, 0U);
+}
+
+TEST(Loads, ThoseThatFindNoRoomWaitForThoseBeforeThem) {
+  World world;
+  const JobId first = world.begin(0, 30);
+  world.out.clear();
+  const BufferRef blob = BufferRef::copy_of(std::string(30, 'b'));
+  EXPECT_TRUE(world.holder.load_expert(RequestId{2}, {"m", 0, 1}, {.blob = blob}, world.out));
+  EXPECT_TRUE(world.out.empty()) << "30 + 30 and 30 + 30 bytes are more than 100";
+  world.save(world.admit(first, 0, 30));
+  EXPECT_EQ(world.count<work::Run>(), 1U);
+}
+
+TEST(Loads, BlobsOfTheStoreAreReadAFewAtATimeAndNotSentBack) {
+  World world({.memory_budget_bytes = 1000, .loads_running_max = 2});
+  const BlobHash hash{7};
+  for (ExpertIndex e = 0; e < 4; ++e) {
+    const LoadSource source{.uri_hash = hash, .is_inline = false, .stored_bytes = 30};
+    EXPECT_TRUE(world.holder.load_expert(RequestId{e}, {"m", 0, e}, source, world.out));
+  }
+  EXPECT_EQ(world.count<Store>(), 2U);
+  const auto read = std::get<work::ReadBlob>(world.first<Store>().op);
+  EXPECT_EQ(read.hash, hash);
+  EXPECT_TRUE(read.wants_hash);
+  const JobId id = world.first<Store>().id;
+  world.out.clear();
+  const BufferRef blob = BufferRef::copy_of(std::string(30, 'b'));
+  world.holder.on_store_done(id, work::StoreOutput(work::ReadBytes{blob, hash}), world.out);
+  const work::Run run = world.first<work::Run>();
+  EXPECT_TRUE(std::get<work::AdmitExpert>(run.job).is_checked) << "hashed while it was read";
+  world.admit(run.id, 0, 30);
+  const auto save = std::get<work::SaveHolding>(world.first<Store>().op);
+  EXPECT_TRUE(save.blob.empty());
 }
 
 TEST(Loads, ResidentFormSmallerThanItsBlobGivesTheRestBack) {
   World world;
-  world.load(0, 40);
-  world.load(1, 40);
-  const JobId job = world.begin(2, 50);
-  world.admit(job, 2, 10);
-  EXPECT_TRUE(world.is_reading()) << "40 and 10 bytes leave room for the 40 that gave way";
+  world.load(0, 20);
+  world.load(1, 20);
+  world.load(2, 20);
+  const JobId job = world.begin(3, 25);
+  world.save(world.admit(job, 3, 10));
+  EXPECT_TRUE(world.is_reading()) << "50 bytes leave room for the 20 that gave way";
 }
 
 TEST(Loads, AFailedLoadGivesItsRoomBack) {
   for (const bool fails_at_the_store : {false, true}) {
     World world;
-    world.load(0, 40);
-    world.load(1, 40);
-    const JobId job = world.begin(2, 50);
+    world.load(0, 20);
+    world.load(1, 20);
+    world.load(2, 20);
+    const JobId job = world.begin(3, 25);
     const Error error{ErrorCode::runtime, "", "no"};
     if (fails_at_the_store) {
-      const JobId save = world.admit(job, 2, 50);
+      const JobId save = world.admit(job, 3, 25);
       world.out.clear();
       world.holder.on_store_done(save, tl::unexpected(error), world.out);
     } else {

@@ -24,6 +24,30 @@ TEST(Meter, OldBucketsAreForgottenWhenTheirSecondComesAgain) {
   EXPECT_EQ(meter.rate(Instant{seconds(60)}), 1U);
 }
 
+TEST(ServiceMeter, ARowTakesItsShareOfTheBusyTimeHoweverManyJobsRan) {
+  ServiceMeter meter;
+  meter.on_begin(Instant{seconds(10)});
+  meter.on_begin(Instant{seconds(10) + milliseconds(4)});
+  EXPECT_EQ(meter.jobs(), 2U);
+  meter.on_end(Instant{seconds(10) + milliseconds(6)}, 4);
+  meter.on_end(Instant{seconds(10) + milliseconds(10)}, 6);
+  meter.on_begin(Instant{seconds(20)});  // idle time in between does not count
+  meter.on_end(Instant{seconds(20) + milliseconds(10)}, 10);
+  EXPECT_EQ(meter.row_time_ns(Instant{seconds(21)}), 1'000'000U);
+  EXPECT_EQ(meter.jobs(), 0U);
+}
+
+TEST(ServiceMeter, IsZeroAfterAnIdleMinuteAndAFailedJobHasNoRows) {
+  ServiceMeter meter;
+  meter.on_begin(Instant{seconds(1)});
+  meter.on_end(Instant{seconds(2)}, 0);
+  EXPECT_EQ(meter.row_time_ns(Instant{seconds(2)}), 0U);
+  meter.on_begin(Instant{seconds(2)});
+  meter.on_end(Instant{seconds(3)}, 1);
+  EXPECT_EQ(meter.row_time_ns(Instant{seconds(3)}), 2'000'000'000U);
+  EXPECT_EQ(meter.row_time_ns(Instant{seconds(64)}), 0U);
+}
+
 TEST(Meter, FreshMeterIsZero) {
   EXPECT_EQ(Meter{}.rate(Instant{}), 0U);
 }

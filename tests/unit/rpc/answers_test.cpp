@@ -283,7 +283,8 @@ TEST(Answers, UnloadEchoesItsKey) {
 TEST(Answers, ExpertStatusHasItsKeys) {
   json expected = json::parse(R"({"total_bytes":1,"memory_bytes":2,"memory_budget_bytes":3,
     "memory_experts":4,"disk_experts":5,"compute_backend":"cpu-amx","gpu":true,"evicted_to_disk":6,
-    "evicted_dropped":7,"admissions_over_budget":8,"measured_tps":9})");
+    "evicted_dropped":7,"admissions_over_budget":8,"measured_tps":9,
+    "memory_hits":0,"memory_misses":0,"promoted_to_memory":0})");
   expected["experts"] = json::array({result_of(expert_row())});
   expected["gates"] = json::array({result_of(gate_row())});
   EXPECT_EQ(result_of(expert_status()), expected);
@@ -392,7 +393,9 @@ TEST(Answers, NodeAnswersHaveTheirKeys) {
                                                   kHex2 + R"(","rpc_address":"127.0.0.1:8545",
     "quic_address":"0.0.0.0:9001","uptime_s":1,"peers":2,"memory_bytes":3,"memory_budget_bytes":4,
     "experts":5,"gates":6,"queue_depth":7,"queue_max":8,"compute_backend":"cpu","profile":"exact",
-    "threads":9,"draining":false,"forwards":10,"forward_p50_us":11,"forward_p99_us":12})"));
+    "threads":9,"draining":false,"forwards":10,"forward_p50_us":11,"forward_p99_us":12,
+    "memory_experts":0,"memory_hits":0,"memory_misses":0,"promoted_to_memory":0,"evicted_to_disk":0,
+    "measured_tps":0,"expert_jobs":0,"row_time_ns":0})"));
   EXPECT_EQ(result_of(NodeDrainAnswer{.draining = true}), (json{{"draining", true}}));
   EXPECT_EQ(result_of(ModelMetadataAnswer{.json = R"({"a":1})"}), (json{{"a", 1}}));
 }

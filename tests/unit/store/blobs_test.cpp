@@ -57,6 +57,21 @@ TEST(Blobs, WholeReadCanBeBounded) {
   EXPECT_THAT(refused.error().message(), HasSubstr("has 10 bytes, more than the 9 of one reply"));
 }
 
+TEST(Blobs, BytesAreHashedWhileTheyAreReadWhereAskedFor) {
+  TemporaryDirectory temporary;
+  NodeStore node(temporary / "data");
+  const std::string large((3U << 20U) + 5, 'x');  // more than one piece
+  for (const std::string& blob : {std::string("small"), large}) {
+    const BlobHash hash = *node.publish(blob);
+    const work::StoreResult hashed = node.call(work::ReadBlob{.hash = hash, .wants_hash = true});
+    ASSERT_TRUE(hashed);
+    EXPECT_EQ(std::get<work::ReadBytes>(*hashed).hash, hash);
+    EXPECT_EQ(std::get<work::ReadBytes>(*hashed).bytes.text(), blob);
+    const work::StoreResult plain = node.call(work::ReadBlob{.hash = hash});
+    EXPECT_EQ(std::get<work::ReadBytes>(*plain).hash, std::nullopt);
+  }
+}
+
 TEST(Blobs, EmptyBlobIsNotPublished) {
   TemporaryDirectory temporary;
   NodeStore node(temporary / "data");

@@ -265,6 +265,15 @@ TEST(Partials, FetchedBlobGoesWithItsLeaseUnlessSomethingNeedsIt) {
   EXPECT_EQ(node.store().usage().blob_bytes, 0U);
 }
 
+TEST(Partials, FetchedBlobBecomesAHoldingWithoutItsBytesBeingSentAgain) {
+  TemporaryDirectory temporary;
+  NodeStore node(temporary / "data");
+  ASSERT_EQ(fetch(node, kBlob), true);
+  EXPECT_EQ(node.save_again(expert_row(0, kBlob)), std::nullopt);
+  EXPECT_TRUE(release(node, kBlob));
+  EXPECT_EQ(node.read(hash_of(kBlob)), kBlob);
+}
+
 TEST(Partials, LeaseKeepsABlobWhoseHoldingGoes) {
   TemporaryDirectory temporary;
   NodeStore node(temporary / "data");
