@@ -42,19 +42,21 @@ struct BenchNode::State {
 };
 
 BenchNode::State::State(const Options& options)
-    : dir(expect(store::DataDir::open(options.data_dir, files))),
+    : dir(expect(store::DataDir::open(options.data_dir,
+                                      options.files == nullptr ? files : *options.files))),
       key(crypto::KeyPair::from_seed(expect(store::load_or_create_identity(dir)).seed)),
       backend(expect(kernels::make_cpu_backend({}))),
       pool(exec::PoolOptions{.threads = options.threads}),
       catalog(expect(catalog::Catalog::builtin())) {
-  auto opened = store::Store::open(dir, {}, [this](JobId id, work::StoreResult result) {
+  const store::Options store_options{.threads = options.store_threads};
+  auto opened = store::Store::open(dir, store_options, [this](JobId id, work::StoreResult result) {
     loop.post([this, id, result = std::move(result)] { shell->on_stored(id, result); });
   });
   if (!opened) expect<int>(fail(opened.error()));
   store = std::move(opened->store);
   node::Options node_options;
   node_options.bootstrap = options.bootstrap;
-  node_options.holder.memory_budget_bytes = 8ULL << 30U;
+  node_options.holder = options.holder;
   const node::About about{.version = "bench",
                           .name = "bench",
                           .endpoint_id = key.public_key(),
@@ -89,6 +91,15 @@ rpc::Answer BenchNode::call(rpc::Call call) {
     });
   });
   return expect(answer.get());
+}
+
+void BenchNode::set_memory_budget(std::uint64_t bytes) {
+  std::promise<void> done;
+  state_->loop.post([this, bytes, &done] {
+    state_->shell->set_memory_budget(bytes);
+    done.set_value();
+  });
+  done.get_future().get();
 }
 
 std::string BenchNode::id() const {

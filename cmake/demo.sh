@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Starts three nodes on ports that the system chooses: a router that holds no expert, and two holders that hold
 # every one. Runs a small real checkpoint through them, kills one holder with SIGKILL in the middle of a forward,
-# and says whether the numbers are right and kept their bits.
+# and says whether the numbers are right and kept their bits. A fourth node, alone, runs the same model in memory that
+# holds a part of it only, and shows its tiers.
 # Usage: demo.sh [--keep] (kill nobody, leave the nodes running and print how to reach them). Needs a release build.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -54,6 +55,20 @@ start() {
   echo "$name: process ${pids[$name]}, JSON-RPC at http://$(address "$name" rpc), QUIC at $(address "$name" quic)"
 }
 
+# show_tiers: the checkpoint on a node whose memory does not hold its experts. What a forward is routed to is looked up
+# in memory; what is not there is read from disk side by side, while the rest is computed.
+show_tiers() {
+  local tool
+  start cramped configs/demo/cramped.toml
+  tool="$bin/tenzro --rpc http://$(address cramped rpc)"
+  $tool demo --model-dir tests/data/models/tiny-qwen3-moe --quant q8_0 || return
+  echo "the tiers of cramped:"
+  $tool moe status | sed -n '/^memory/p; /^disk/p; /^evicted/p; /^asked for/p'
+  $tool --json moe status | grep -q '"admissions_over_budget":0' || { echo "the budget was exceeded" >&2; return 1; }
+  $tool --json moe status | grep -q '"evicted_to_disk":0,' && { echo "nothing had to give way" >&2; return 1; }
+  echo "PASSED: experts that do not fit the memory were served from disk, within the budget"
+}
+
 start router configs/demo/router.toml
 bootstrap=$(address router endpoint_id)@$(address router quic)
 start holder-1 configs/demo/holder.toml --bootstrap "$bootstrap"
@@ -66,6 +81,7 @@ arguments=(--model-dir tests/data/models/tiny-qwen3-moe --quant q8_0
 status=0
 "$bin/tenzro" --rpc "$router" demo "${arguments[@]}" || status=$?
 [ $status = 0 ] || { show_logs; exit $status; }
+show_tiers || { show_logs; exit 1; }
 if [ $keep = yes ]; then
   trap - EXIT
   echo "the nodes keep running: $bin/tenzro --rpc $router providers"

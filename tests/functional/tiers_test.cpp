@@ -1,0 +1,250 @@
+// A real process that holds four times what its memory may take: budget, kill -9, and cgroups.
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/daemon_process.hpp"
+#include "support/random_expert.hpp"
+#include "support/rpc_client.hpp"
+
+namespace tenzro::testing {
+namespace {
+
+constexpr std::uint32_t kWidth = 1024;
+constexpr std::uint32_t kFfn = 640;  // 2 MiB in Q8_0
+constexpr int kExperts = 128;
+constexpr int kClients = 16;
+constexpr std::uint64_t kMiB = 1ULL << 20U;
+constexpr std::uint64_t kBudget = 64 * kMiB;
+/// Beside the budget: the program itself, and what is on its way through it.
+constexpr std::uint64_t kBeside = 64 * kMiB;
+
+std::string config_in(const std::string& folder) {
+  const std::string path = folder + "/tenzrod.toml";
+  std::ofstream(path) << "[holder]\nmemory_budget = \"64MiB\"\n";
+  return path;
+}
+
+/// Experts that differ in their last weights only.
+class Blobs {
+ public:
+  Blobs() {
+    const BufferRef blob = random_expert(1, kWidth, kFfn, tensor::WeightType::q8_0);
+    bytes_ = std::string(blob.text());
+  }
+
+  [[nodiscard]] std::string of(int expert) const {
+    std::string bytes = bytes_;
+    bytes[bytes.size() - 1] = static_cast<char>(expert % 100);
+    bytes[bytes.size() - 2] = static_cast<char>(expert / 100);
+    return bytes;
+  }
+
+ private:
+  std::string bytes_;
+};
+
+/// A line of /proc/PID/status, in bytes.
+std::uint64_t memory_of(pid_t pid, const std::string& name) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/status");
+  std::string word;
+  std::uint64_t kib = 0;
+  while (in >> word) {
+    if (word == name + ":" && in >> kib) return kib * 1024;
+  }
+  return 0;
+}
+
+/// From now on VmHWM is the most that was resident since now.
+void forget_peak(pid_t pid) {
+  std::ofstream("/proc/" + std::to_string(pid) + "/clear_refs") << "5";
+}
+
+std::vector<std::string> publish(const RpcClient& client, const Blobs& blobs) {
+  std::vector<std::string> uris;
+  for (int e = 0; e < kExperts; ++e) {
+    const HttpAnswer put = client.send("PUT", "/blob", {}, blobs.of(e));
+    EXPECT_EQ(put.status, 201) << put.body;
+    uris.push_back(nlohmann::json::parse(put.body).value("tenzro_uri", ""));
+  }
+  return uris;
+}
+
+/// Loads all by URI, several clients at once, until `stop`; those that were acknowledged.
+std::set<int> load_all(const std::string& rpc, const std::vector<std::string>& uris,
+                       std::atomic<int>& acknowledged) {
+  std::mutex mutex;
+  std::set<int> loaded;
+  std::vector<std::thread> clients;
+  for (int c = 0; c < kClients; ++c) {
+    clients.emplace_back([&, c] {
+      const RpcClient client(rpc);
+      for (int e = c; e < kExperts; e += kClients) {
+        const auto reply = client.call(
+            "tenzro_moeExpertLoad",
+            {{"model_id", "m"}, {"layer", 0}, {"expert", e}, {"uri", uris[std::size_t(e)]}});
+        if (!reply.contains("result")) continue;
+        ++acknowledged;
+        const std::lock_guard lock(mutex);
+        loaded.insert(e);
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  return loaded;
+}
+
+nlohmann::json execute(const RpcClient& client, int expert) {
+  const std::vector<float> row(kWidth, 0.5F);
+  const std::string bytes(reinterpret_cast<const char*>(row.data()), row.size() * sizeof(float));
+  return client.result("tenzro_moeExecute", {{"model_id", "m"},
+                                             {"layer", 0},
+                                             {"expert", expert},
+                                             {"d_model", kWidth},
+                                             {"token_indices", {0}},
+                                             {"hidden_states", base64_of(bytes)}});
+}
+
+TEST(Tiers, StormOfLoadsByUriAndUseOfAllStayWithinTheBudget) {
+  const TempFolder folder;
+  DaemonProcess daemon(folder.path() + "/a", {.arguments = {"--config", config_in(folder.path())}});
+  ASSERT_TRUE(daemon.is_ready()) << daemon.log();
+  const RpcClient client(daemon.rpc());
+  const std::vector<std::string> uris = publish(client, Blobs());
+  forget_peak(daemon.pid());
+  std::atomic<int> acknowledged = 0;
+  EXPECT_EQ(load_all(daemon.rpc(), uris, acknowledged).size(), std::size_t{kExperts});
+  for (int e = 0; e < kExperts; ++e) EXPECT_TRUE(execute(client, e).contains("outputs")) << e;
+  EXPECT_LE(memory_of(daemon.pid(), "VmHWM"), kBudget + kBeside);
+  const auto status = client.result("tenzro_moeExpertStatus", {});
+  EXPECT_EQ(status["experts"].size(), std::size_t{kExperts});
+  EXPECT_LE(status.value("memory_bytes", kBudget + 1), kBudget);
+  EXPECT_GE(status.value("memory_bytes", std::uint64_t{0}), kBudget / 2) << "memory lies idle";
+  EXPECT_EQ(status.value("admissions_over_budget", 1), 0);
+  EXPECT_GT(status.value("evicted_to_disk", 0), 0);
+  // The blobs that were there already are the disk tier: nothing was written twice.
+  std::uint64_t bytes = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(folder.path() + "/a/blobs"))
+    if (entry.is_regular_file()) bytes += entry.file_size();
+  EXPECT_LE(bytes, (kExperts + 1) * Blobs().of(0).size());
+}
+
+TEST(Tiers, KilledInTheMiddleOfLoadsNothingAcknowledgedIsLost) {
+  const TempFolder folder;
+  const std::string config = config_in(folder.path());
+  std::set<int> loaded;
+  {
+    DaemonProcess daemon(folder.path() + "/a", {.arguments = {"--config", config}});
+    ASSERT_TRUE(daemon.is_ready()) << daemon.log();
+    const std::vector<std::string> uris = publish(RpcClient(daemon.rpc()), Blobs());
+    std::atomic<int> acknowledged = 0;
+    std::thread killer([&] {
+      while (acknowledged < kExperts / 2) std::this_thread::yield();
+      daemon.signal(SIGKILL);
+    });
+    loaded = load_all(daemon.rpc(), uris, acknowledged);
+    killer.join();
+    EXPECT_EQ(daemon.wait(), 128 + SIGKILL);
+    EXPECT_LT(loaded.size(), std::size_t{kExperts}) << "it was killed too late to show anything";
+  }
+  DaemonProcess daemon(folder.path() + "/a", {.arguments = {"--config", config}});
+  ASSERT_TRUE(daemon.is_ready()) << daemon.log();
+  const RpcClient client(daemon.rpc());
+  std::set<int> held;
+  const auto status = client.result("tenzro_moeExpertStatus", {});
+  for (const auto& row : status["experts"]) held.insert(row.value("expert", -1));
+  for (const int expert : loaded) {
+    EXPECT_TRUE(held.contains(expert)) << expert;
+    EXPECT_TRUE(execute(client, expert).contains("outputs")) << expert;
+  }
+  const std::string partial = folder.path() + "/a/blobs/tmp";
+  EXPECT_TRUE(std::filesystem::is_empty(partial)) << "what was cut short is removed";
+}
+
+TEST(Tiers, ModelsWhoseNamesDifferInOddCharactersOnlyAreDifferentModels) {
+  const TempFolder folder;
+  DaemonProcess daemon(folder.path() + "/a", {.arguments = {"--config", config_in(folder.path())}});
+  ASSERT_TRUE(daemon.is_ready()) << daemon.log();
+  const RpcClient client(daemon.rpc());
+  const Blobs blobs;
+  const std::vector<std::string> names = {"a/b", "a_b", "a:b", "a\\b", "a b", "../a", "A_b"};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto row =
+        client.result("tenzro_moeExpertLoad", {{"model_id", names[i]},
+                                               {"layer", 0},
+                                               {"expert", 0},
+                                               {"blob_base64", base64_of(blobs.of(int(i)))}});
+    EXPECT_EQ(row.value("model_id", ""), names[i]);
+  }
+  const auto status = client.result("tenzro_moeExpertStatus", {});
+  EXPECT_EQ(status["experts"].size(), names.size());
+}
+
+/// A cgroup of this test's own; no path where the machine does not allow one.
+class MemoryCgroup {
+ public:
+  explicit MemoryCgroup(std::uint64_t limit_bytes) {
+    const std::string name = "/tenzrod-test-" + std::to_string(::getpid());
+    const bool is_v1 = std::filesystem::exists("/sys/fs/cgroup/memory/memory.limit_in_bytes");
+    const std::string mount = is_v1 ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup";
+    if (::mkdir((mount + name).c_str(), 0755) != 0) return;
+    path_ = mount + name;
+    std::ofstream limit(path_ + (is_v1 ? "/memory.limit_in_bytes" : "/memory.max"));
+    if (limit << limit_bytes << std::flush) return;
+    remove();
+  }
+
+  ~MemoryCgroup() { remove(); }
+
+  MemoryCgroup(const MemoryCgroup&) = delete;
+  MemoryCgroup& operator=(const MemoryCgroup&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  void remove() {
+    if (!path_.empty()) ::rmdir(path_.c_str());
+    path_.clear();
+  }
+
+  std::string path_;
+};
+
+TEST(Tiers, ProcessInASmallCgroupTakesItsBudgetFromIt) {
+  constexpr std::uint64_t kLimit = 256 * kMiB;
+  const MemoryCgroup group(kLimit);
+  if (group.path().empty()) GTEST_SKIP() << "this machine lets nobody make a memory cgroup";
+  const TempFolder folder;
+  const std::string script = folder.path() + "/inside.sh";
+  std::ofstream(script) << "#!/bin/sh\necho $$ > " << group.path() << "/cgroup.procs || exit 99\n"
+                        << "exec " << TENZRO_DAEMON << " \"$@\"\n";
+  ::chmod(script.c_str(), 0755);
+  {
+    DaemonProcess daemon(folder.path() + "/a", {.program = script});
+    if (!daemon.is_ready() && daemon.wait() == 99)
+      GTEST_SKIP() << "this machine lets nobody move a process into a cgroup";
+    ASSERT_TRUE(daemon.is_ready()) << daemon.log();
+    const RpcClient client(daemon.rpc());
+    const auto status = client.result("tenzro_moeExpertStatus", {});
+    EXPECT_LE(status.value("memory_budget_bytes", kLimit), kLimit / 10 * 6) << daemon.log();
+    EXPECT_NE(daemon.log().find("cgroup"), std::string::npos) << "the computation is logged";
+    // Twice what the group allows: it is not killed for it.
+    const std::vector<std::string> uris = publish(client, Blobs());
+    std::atomic<int> acknowledged = 0;
+    EXPECT_EQ(load_all(daemon.rpc(), uris, acknowledged).size(), std::size_t{kExperts});
+    daemon.signal(SIGTERM);
+    EXPECT_EQ(daemon.wait(), 0) << daemon.log();
+  }
+}
+
+}  // namespace
+}  // namespace tenzro::testing
