@@ -248,7 +248,8 @@ TEST(PrepareJobs, AnImatrixFileChangesWhatKBlocksHoldAndNothingElse) {
                                .source = std::string(TENZRO_TEST_DATA) + "/gguf/two_experts.gguf"};
   call.quant = plan_of(tensor::WeightType::q4_k);
   std::vector<std::string> uris;
-  for (const auto& imatrix : {std::optional<std::string>(), std::optional<std::string>("imatrix.gguf")}) {
+  for (const auto& imatrix :
+       {std::optional<std::string>(), std::optional<std::string>("imatrix.gguf")}) {
     NodeWorld world;
     call.imatrix = imatrix;
     const auto status = run(world, call);
