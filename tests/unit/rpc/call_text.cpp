@@ -187,6 +187,10 @@ std::string text(const FetchBlobCall& call) {
   return Text("FetchBlob").field("uri", call.uri).take();
 }
 
+std::string text(const NodeDrainCall& call) {
+  return Text("NodeDrain").field("limit_s", call.limit_s).take();
+}
+
 /// Calls without parameters.
 template <typename Empty>
 std::string text(const Empty& /*call*/) {
