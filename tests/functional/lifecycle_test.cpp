@@ -59,8 +59,8 @@ TEST(Lifecycle, TermWhileStartingEndsClean) {
   }
 }
 
-/// Long enough to be met by a signal, and over well within the ten seconds that a node gives it; the
-/// thread sanitizer makes the kernels some twenty times slower.
+/// Long enough to be met by a signal, and over well within the ten seconds that a node gives it;
+/// the thread sanitizer makes the kernels some twenty times slower.
 #ifdef __SANITIZE_THREAD__
 constexpr int kRowsInFlight = 256;
 #else

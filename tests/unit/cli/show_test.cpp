@@ -92,7 +92,7 @@ TEST(Show, StatusOfExpertsHasItsTables) {
           "gates":[{"model_id":"m","layer":0,"num_experts":8,"d_model":64,"approx_bytes":512}],
           "memory_bytes":0,"memory_budget_bytes":1024,"memory_experts":0,"disk_experts":1,
           "compute_backend":"cpu-avx2","evicted_to_disk":1,"evicted_dropped":0,"measured_tps":3})");
-  EXPECT_NE(out.find("memory    0 B of 1.0 KiB in 0 experts\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("memory     0 B of 1.0 KiB in 0 experts\n"), std::string::npos) << out;
   EXPECT_NE(out.find("m          0       7       64    32  disk     -  q8_0  q6_k  2.0 KiB"),
             std::string::npos)
       << out;
