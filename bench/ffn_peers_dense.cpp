@@ -4,6 +4,8 @@
 
 #ifdef TENZRO_BENCH_HAS_ONEDNN
 #include <oneapi/dnnl/dnnl.hpp>
+/// Of the OpenMP that oneDNN may have been built with.
+extern "C" __attribute__((weak)) void omp_set_num_threads(int count);
 #endif
 #ifdef TENZRO_BENCH_HAS_EIGEN
 extern "C" void tz_bench_eigen(const float* x, const float* weights, float* out, long rows, long k,
@@ -72,6 +74,7 @@ class DnnlProduct {
 };
 
 DensePeer onednn(Shape shape, std::size_t tokens) {
+  if (omp_set_num_threads != nullptr) omp_set_num_threads(1);
   const auto buffers = make_buffers(shape, tokens);
   const auto rows = static_cast<dnnl::memory::dim>(tokens);
   auto wide =

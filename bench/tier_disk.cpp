@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace tenzro::bench {
@@ -88,14 +89,23 @@ void SlowFiles::set_rate(double bytes_per_s) {
 
 std::ptrdiff_t SlowFiles::pread(int fd, std::byte* to, std::size_t size, std::uint64_t offset) {
   const std::ptrdiff_t got = store::FileSystem::pread(fd, to, std::min(size, kPieceBytes), offset);
+
+  struct stat info {};
+
+  if (got <= 0 || ::fstat(fd, &info) != 0) return got;
   Clock::time_point until;
   {
     const std::lock_guard lock(mutex_);
-    if (rate_ <= 0 || got <= 0) return got;
-    const std::chrono::duration<double> takes(static_cast<double>(got) / rate_);
-    free_at_ =
-        std::max(free_at_, Clock::now()) + std::chrono::duration_cast<Clock::duration>(takes);
-    until = free_at_;
+    if (rate_ <= 0) return got;
+    const auto time_of = [this](std::uint64_t bytes) {
+      return std::chrono::duration_cast<Clock::duration>(
+          std::chrono::duration<double>(static_cast<double>(bytes) / rate_));
+    };
+    if (offset == 0) {
+      begun_at_[fd] = std::max(free_at_, Clock::now());
+      free_at_ = begun_at_[fd] + time_of(static_cast<std::uint64_t>(info.st_size));
+    }
+    until = begun_at_[fd] + time_of(offset + static_cast<std::uint64_t>(got));
   }
   std::this_thread::sleep_until(until);
   return got;

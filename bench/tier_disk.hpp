@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -22,7 +23,9 @@ bool drop_from_cache(const std::string& path);
 /// Bytes a second of so many threads that read the files in turn.
 [[nodiscard]] double read_rate(const std::vector<std::string>& paths, std::size_t threads);
 
-/// One disk for all its readers: bytes come at `set_rate`, each after the one before.
+/// One disk for all its readers: bytes come at `set_rate`. A file whose beginning is read is queued
+/// whole, behind those before it: so the system reads files of which it was told that they will be
+/// read from end to end.
 class SlowFiles final : public store::FileSystem {
  public:
   /// Bytes a second; 0: as fast as the system gives them.
@@ -34,6 +37,7 @@ class SlowFiles final : public store::FileSystem {
   std::mutex mutex_;  // guards what follows
   double rate_ = 0;
   std::chrono::steady_clock::time_point free_at_;
+  std::map<int, std::chrono::steady_clock::time_point> begun_at_;  ///< by file descriptor
 };
 
 }  // namespace tenzro::bench

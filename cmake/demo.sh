@@ -23,7 +23,10 @@ cleanup() {
     kill -TERM "${pids[$name]}" 2>/dev/null || true
   done
   for name in "${!pids[@]}"; do
-    wait "${pids[$name]}" 2>/dev/null || true
+    for _ in $(seq 150); do
+      kill -0 "${pids[$name]}" 2>/dev/null || break
+      sleep 0.1
+    done
   done
   rm -rf "$data"
 }
@@ -46,6 +49,7 @@ start() {
   shift 2
   "$bin/tenzrod" --config "$config" --data-dir "$data/$name" "$@" >"$data/$name.log" 2>&1 &
   pids[$name]=$!
+  disown  # or bash tells of the one that is killed; cleanup looks for its end itself
   for _ in $(seq 300); do
     [ -e "$data/$name/addresses.json" ] && break
     kill -0 "${pids[$name]}" 2>/dev/null || { echo "$name did not start:" >&2; cat "$data/$name.log" >&2; exit 1; }
@@ -57,24 +61,31 @@ start() {
 
 # under_replicated MODEL: the experts that the router's shard map lists as such, or "none".
 under_replicated() {
-  "$bin/tenzro" --rpc "$router" moe shard-map --model-id "$1" | sed -n 's/^under-replicated *//p'
+  local map
+  map=$("$bin/tenzro" --rpc "$router" moe shard-map --model-id "$1") || exit 1
+  sed -n 's/^under-replicated *//p' <<<"$map"
 }
 
 # heal MODEL: the killed holder stays away. A fresh one joins that takes copies of any model, and every expert has two
 # holders again.
 heal() {
-  local begin=$SECONDS
+  local begin=$SECONDS lost status
   for _ in $(seq 200); do
-    [ "$(under_replicated "$1")" = none ] || break
+    lost=$(under_replicated "$1") || return 1
+    [ "$lost" = none ] || break
     sleep 0.1
   done
-  printf '\nholder-1 stays away; under-replicated: %.60s...\n' "$(under_replicated "$1")"
+  [ "$lost" != none ] || { echo "FAILED: nobody missed holder-1 within 20 s" >&2; return 1; }
+  printf '\nholder-1 stays away; under-replicated: %.60s...\n' "$lost"
   start holder-3 configs/demo/holder.toml --bootstrap "$bootstrap"
   for _ in $(seq 600); do
-    [ "$(under_replicated "$1")" = none ] && break
+    lost=$(under_replicated "$1") || return 1
+    [ "$lost" = none ] && break
     sleep 0.1
   done
-  [ "$(under_replicated "$1")" = none ] || { echo "FAILED: replication did not return to 2" >&2; return 1; }
+  [ "$lost" = none ] || { echo "FAILED: replication did not return to 2" >&2; return 1; }
+  status=$("$bin/tenzro" --json --rpc "http://$(address holder-3 rpc)" moe status) || return 1
+  [[ $status == *'"expert":'* ]] || { echo "FAILED: holder-3 holds nothing" >&2; return 1; }
   echo "\$ tenzro moe shard-map --model-id $1"
   "$bin/tenzro" --rpc "$router" moe shard-map --model-id "$1" | sed -n '1,12p'
   echo "PASSED: $((SECONDS - begin)) s later every expert has two holders again: holder-3 fetched its copies from holder-2"
@@ -83,14 +94,15 @@ heal() {
 # show_tiers: the checkpoint on a node whose memory does not hold its experts. What a forward is routed to is looked up
 # in memory; what is not there is read from disk side by side, while the rest is computed.
 show_tiers() {
-  local tool
+  local tool status
   start cramped configs/demo/cramped.toml
   tool="$bin/tenzro --rpc http://$(address cramped rpc)"
   $tool demo --model-dir tests/data/models/tiny-qwen3-moe --quant q8_0 || return
   echo "the tiers of cramped:"
   $tool moe status | sed -n '/^memory/p; /^disk/p; /^evicted/p; /^asked for/p'
-  $tool --json moe status | grep -q '"admissions_over_budget":0' || { echo "the budget was exceeded" >&2; return 1; }
-  $tool --json moe status | grep -q '"evicted_to_disk":0,' && { echo "nothing had to give way" >&2; return 1; }
+  status=$($tool --json moe status) || return 1
+  [[ $status == *'"admissions_over_budget":0'* ]] || { echo "FAILED: the budget was exceeded" >&2; return 1; }
+  [[ $status != *'"evicted_to_disk":0,'* ]] || { echo "FAILED: nothing had to give way" >&2; return 1; }
   echo "PASSED: experts that do not fit the memory were served from disk, within the budget"
 }
 

@@ -7,6 +7,7 @@
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/base/ids.hpp"
 
+#include "toml_characters.hpp"
 #include "toml_reader.hpp"
 
 namespace tenzro::config {
@@ -152,6 +153,10 @@ void read_duties(TomlReader& reader, Config& config) {
 Result<Config> parse(std::string_view toml, std::string_view file) {
   if (toml.size() > kConfigBytesMax) {
     return fail(ErrorCode::invalid_params, std::string(file), "is larger than 1 MiB");
+  }
+  if (const auto line = line_of_stray_character(toml)) {
+    return fail(ErrorCode::invalid_params, std::string(file) + ":" + std::to_string(*line),
+                "not TOML: a character beyond ASCII outside of strings and comments");
   }
   const toml::parse_result document = toml::parse(toml);
   if (!document) {

@@ -30,7 +30,7 @@ class Transfer {
   bool remove_waiter(RequestId waiter, Outbox& out);
 
   void on_reply(Instant now, PeerCallId id, const work::CallResult& result, Outbox& out);
-  void on_downloaded(Instant now, PeerCallId call, const work::Downloaded& downloaded, Outbox& out);
+  void on_downloaded(Instant now, PeerCallId id, const work::Downloaded& downloaded, Outbox& out);
   void on_store_done(Instant now, JobId id, const work::StoreResult& result, Outbox& out);
   void on_tick(Instant now, Outbox& out);
   /// Whatever follows from the last event.

@@ -4,7 +4,8 @@
 
 namespace tenzro::holder {
 
-Holder::Holder(const Options& options, work::JobIds& ids) : options_(options), ids_(ids), retention_(options.memory_budget_bytes) {}
+Holder::Holder(const Options& options, work::JobIds& ids)
+    : options_(options), ids_(ids), retention_(options.memory_budget_bytes) {}
 
 void Holder::on_index(const std::vector<work::HoldingRow>& rows, Outbox& out) {
   clock_ += rows.size();

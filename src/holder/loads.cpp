@@ -64,8 +64,7 @@ void Holder::read_for_load(Load load, Outbox& out) {
   load.is_running = true;
   ++loads_running_;
   const JobId id = ids_.next();
-  out.emplace_back(
-      Store{id, work::ReadBlob{.hash = *load.source.uri_hash, .wants_hash = true}});
+  out.emplace_back(Store{id, work::ReadBlob{.hash = *load.source.uri_hash, .wants_hash = true}});
   loads_reading_.emplace(id, std::move(load));
 }
 
@@ -77,9 +76,9 @@ void Holder::on_load_read(Load load, const work::StoreResult& result, Outbox& ou
   const auto& read = std::get<work::ReadBytes>(*result);
   const BlobHash expected = *load.source.uri_hash;
   const JobId id = ids_.next();
-  out.emplace_back(Run{id, work::AdmitExpert{.blob = read.bytes,
-                                             .is_checked = read.hash == expected,
-                                             .expected_hash = expected}});
+  out.emplace_back(Run{
+      id, work::AdmitExpert{
+              .blob = read.bytes, .is_checked = read.hash == expected, .expected_hash = expected}});
   admitting_.emplace(id, std::move(load));
 }
 

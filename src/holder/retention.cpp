@@ -54,8 +54,7 @@ void Retention::unlink(std::size_t policy, std::uint32_t at) {
   TENZRO_ASSERT(list != ranks.end());
   (link.before == kNone ? list->second.first : items_[link.before].links[policy].after) =
       link.after;
-  (link.after == kNone ? list->second.last : items_[link.after].links[policy].before) =
-      link.before;
+  (link.after == kNone ? list->second.last : items_[link.after].links[policy].before) = link.before;
   if (list->second.first == kNone) ranks.erase(list);
   link = {};
 }
@@ -65,8 +64,7 @@ void Retention::link(std::size_t policy, std::uint32_t at, Place place) {
   Link& link = item.links[policy];
   link.place = place;
   if (place == Place::nowhere) return;
-  List& list =
-      shadows_[policy].lists[static_cast<std::size_t>(place)][rank_in(policy, item)];
+  List& list = shadows_[policy].lists[static_cast<std::size_t>(place)][rank_in(policy, item)];
   // Nearly always the newest or the oldest of its list.
   std::uint32_t before = list.last;
   if (list.first != kNone && item.used < items_[list.first].used) before = kNone;
@@ -134,8 +132,7 @@ void Retention::set_capacity(std::uint64_t bytes) {
 void Retention::touch(Item& item) {
   ++clock_;
   if (clock_ > epoch_ends_) {
-    const std::uint64_t items =
-        std::max<std::uint64_t>(shadows_[kFrequent].items, kEpochItemsMin);
+    const std::uint64_t items = std::max<std::uint64_t>(shadows_[kFrequent].items, kEpochItemsMin);
     epoch_ends_ = clock_ + items * kHalfLifeUses;
     ++epoch_;
   }

@@ -78,7 +78,8 @@ void Repair::on_fetched(Instant now, const ExpertKey& key, const Result<std::uin
   reserved_bytes_ -= fetch.mapped().reserved_bytes;
   work_due_ = now;
   if (!bytes) {
-    ++totals_.fetches_failed;
+    const bool is_unwanted = bytes.error().code == ErrorCode::cancelled;
+    ++(is_unwanted ? totals_.fetches_cancelled : totals_.fetches_failed);
     return;
   }
   ++admitted_;

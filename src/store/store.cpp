@@ -150,9 +150,7 @@ work::StoreResult Store::State::run(const work::StoreOp& op) {
           [this](const work::SaveHolding& save) { return saved(shelf->save(save)); },
           [this](const work::RemoveHolding& remove) { return removed(shelf->remove(remove)); },
           [this](const work::PublishBlob& publish) { return published(publish); },
-          [this](const work::ReadBlob& read) {
-            return to_output(shelf->blobs().read(read));
-          },
+          [this](const work::ReadBlob& read) { return to_output(shelf->blobs().read(read)); },
           [this](const work::QuarantineBlob& bad) { return removed(shelf->quarantine(bad.hash)); },
           [this](const work::ReadSource& source) {
             return to_output(read_source(files, source, options.blob_bytes_max));

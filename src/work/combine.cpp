@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <string>
+#include <vector>
 
 #include "tenzro/routing/norms.hpp"
 #include "tenzro/work/bodies.hpp"
@@ -65,31 +67,61 @@ Result<float> partial_factor(const Combine& job, const Rows& rows, std::uint32_t
   return static_cast<float>(total / arrived);
 }
 
-/// acc += weight · y. The product is rounded before the sum: this file is compiled without FMA
-/// contraction.
-void add_scaled(std::span<float> acc, float weight, const float* y) {
+/// What one slot adds to a token's row.
+struct Term {
+  float weight = 0;
+  const float* values = nullptr;
+};
+
+constexpr std::size_t kStrip = 64;  ///< values that are summed at once: they stay in registers
+
+/// acc[i] = acc[i] + weight · y[i]. The product is rounded before the sum: this file is compiled
+/// without FMA contraction.
+void add_scaled(std::span<float> acc, const Term& term) {
   for (std::size_t i = 0; i < acc.size(); ++i) {
-    const float product = weight * y[i];
+    const float product = term.weight * term.values[i];
     acc[i] = acc[i] + product;
   }
 }
 
+/// acc = the terms' sum from zero on, in their order. A strip at a time: a loop of known length
+/// becomes vectors, and a sum is written once and not once a term.
+void sum_terms(std::span<float> acc, std::span<const Term> terms) {
+  std::size_t at = 0;
+  for (; at + kStrip <= acc.size(); at += kStrip) {
+    std::array<float, kStrip> sum{};
+    for (const Term& term : terms) {
+      const float* values = term.values + at;
+      for (std::size_t i = 0; i < kStrip; ++i) {
+        const float product = term.weight * values[i];
+        sum[i] = sum[i] + product;
+      }
+    }
+    std::copy(sum.begin(), sum.end(), acc.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  const std::span<float> rest = acc.subspan(at);
+  std::fill(rest.begin(), rest.end(), 0.0F);
+  for (const Term& term : terms) add_scaled(rest, {term.weight, term.values + at});
+}
+
 void sum_routed(const Combine& job, const Rows& rows, std::uint32_t token, float factor,
                 std::span<float> acc) {
-  std::fill(acc.begin(), acc.end(), 0.0F);
   const std::uint32_t per_token = job.routed.slots_per_token;
+  std::vector<Term> terms;
+  terms.reserve(per_token);
   for (std::uint32_t s = 0; s < per_token; ++s) {
     const std::size_t at = std::size_t{token} * per_token + s;
     const routing::Slot& slot = job.routed.slots[at];
     if (rows[at] == nullptr || slot.expert >= job.gate->router.num_experts()) continue;
-    add_scaled(acc, factor == 1.0F ? slot.weight : slot.weight * factor, rows[at]);
+    terms.push_back({factor == 1.0F ? slot.weight : slot.weight * factor, rows[at]});
   }
+  sum_terms(acc, terms);
 }
 
 void add_shared(const Combine& job, const Rows& rows, std::uint32_t token, std::span<float> acc) {
   const std::size_t at = std::size_t{token + 1} * job.routed.slots_per_token - 1;
   const routing::Slot& slot = job.routed.slots[at];
-  if (slot.expert >= job.gate->router.num_experts()) add_scaled(acc, slot.weight, rows[at]);
+  if (slot.expert >= job.gate->router.num_experts()) add_scaled(acc, {slot.weight, rows[at]});
 }
 
 /// Routed sums of a latent layer, normalised and projected back to d_model.

@@ -15,12 +15,12 @@ using CacheTrace = std::vector<std::uint32_t>;
 
 /// Expert i of n with a chance proportional to 1 / (i + 1), in a shuffled order of names.
 [[nodiscard]] CacheTrace zipf_trace(std::uint32_t experts, std::size_t uses, std::uint64_t seed);
-[[nodiscard]] CacheTrace uniform_trace(std::uint32_t experts, std::size_t uses,
-                                       std::uint64_t seed);
+[[nodiscard]] CacheTrace uniform_trace(std::uint32_t experts, std::size_t uses, std::uint64_t seed);
 /// Round and round through all experts.
 [[nodiscard]] CacheTrace loop_trace(std::uint32_t experts, std::size_t uses);
 /// Zipf over the first half; every third use is the next of a walk through the others.
 [[nodiscard]] CacheTrace scan_trace(std::uint32_t experts, std::size_t uses, std::uint64_t seed);
+
 /// As a router makes them: token after token through `layers` layers, `top_k` of `per_layer`
 /// experts in each; favourites of a layer are Zipf, and move when the subject changes, every
 /// `subject_tokens`. Expert e of layer l is number l · per_layer + e.
@@ -30,6 +30,7 @@ struct ReplayShape {
   std::uint32_t top_k = 8;
   std::size_t subject_tokens = 200;
 };
+
 [[nodiscard]] CacheTrace replay_trace(const ReplayShape& shape, std::size_t uses,
                                       std::uint64_t seed);
 

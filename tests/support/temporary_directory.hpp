@@ -20,8 +20,11 @@ namespace tenzro::testing {
 
 class TemporaryDirectory {
  public:
-  TemporaryDirectory() {
-    std::string pattern = base() + "/tenzro-test-XXXXXX";
+  TemporaryDirectory() : TemporaryDirectory(usual_base()) {}
+
+  /// In `base`: for a test that needs a disk, or a certain one.
+  explicit TemporaryDirectory(const std::string& base) {
+    std::string pattern = base + "/tenzro-test-XXXXXX";
     if (::mkdtemp(pattern.data()) == nullptr)
       throw std::runtime_error("no temporary directory: " + pattern);
     path_ = pattern;
@@ -40,7 +43,7 @@ class TemporaryDirectory {
   [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
 
  private:
-  static std::string base() {
+  static std::string usual_base() {
     const char* chosen = std::getenv("TMPDIR");
     if (chosen != nullptr && *chosen != '\0') return chosen;
     return ::access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";

@@ -182,20 +182,25 @@ class Holder {
   // memory.cpp: what is resident, and who pins it
   /// False, with nothing changed, where what is pinned or on its way does not leave the room.
   bool make_room(std::uint64_t bytes, Outbox& out);
+
   [[nodiscard]] std::uint64_t taken_bytes() const {
     return counters_.memory_bytes + reserved_bytes_;
   }
+
   /// What bringing it back takes for the moment: its blob is about as large as what it becomes.
   [[nodiscard]] static std::uint64_t passage_bytes(const Entry& entry) {
     return 2 * entry.row.facts.resident_bytes;
   }
+
   [[nodiscard]] bool is_oversized(const Entry& entry) const {
     return passage_bytes(entry) > options_.memory_budget_bytes;
   }
+
   [[nodiscard]] static std::uint64_t pinned_bytes(const Entry& entry) {
     const bool is_pinned = entry.resident != nullptr && !entry.leases.empty();
     return is_pinned ? entry.row.facts.resident_bytes : 0;
   }
+
   /// For the moment, nothing else is in memory or on its way there.
   [[nodiscard]] bool make_it_alone(Outbox& out);
   void evict(const ExpertKey& key, Entry& entry, Outbox& out);
@@ -212,7 +217,7 @@ class Holder {
 
   Options options_;
   work::JobIds& ids_;
-  Experts experts_;  // ordered: iteration reaches the outbox
+  Experts experts_;                       // ordered: iteration reaches the outbox
   std::vector<Experts::iterator> items_;  ///< by ItemId; those of free numbers are stale
   std::vector<ItemId> free_items_;
   Retention retention_;

@@ -157,6 +157,19 @@ TEST(Config, BrokenTomlNamesTheLine) {
       << error_of("[rpc]\nlisten = \n");
 }
 
+TEST(Config, CharactersBeyondAsciiBelongIntoStringsAndComments) {
+  const std::string name = "[node]\nname = ";
+  for (const char* text :
+       {"\"na\u00efve\" # \u00e9", "'\u00e9'", "\"\"\"\n\u00e9\"\"\"", "\"\\\"\u00e9\""}) {
+    const std::string error = error_of(name + text + "\n");
+    EXPECT_EQ(error.find("beyond ASCII"), std::string::npos) << text << ": " << error;
+  }
+  for (const char* text : {"\u00e9", "b\"\u00e9\"", "\"a\"\u00e9", "\"a\n\u00e9"}) {
+    EXPECT_NE(error_of(name + text).find("beyond ASCII"), std::string::npos) << text;
+  }
+  EXPECT_TRUE(error_of("[rpc]\n\nl\u00efsten = 1").starts_with("t.toml:3: not TOML: "));
+}
+
 TEST(Config, SizesTakeBinaryUnitsOnly) {
   EXPECT_EQ(parse_size("1024"), 1024U);
   EXPECT_EQ(parse_size("8GiB"), 8ULL << 30U);

@@ -129,7 +129,8 @@ std::vector<wire::AddressPrefix> prefixes_of(const json& list) {
   std::vector<wire::AddressPrefix> prefixes;
   for (const json& hex : list) {
     const wire::Bytes prefix = bytes_of(hex);
-    std::copy_n(prefix.begin(), prefixes.emplace_back().size(), prefixes.back().begin());
+    wire::AddressPrefix& copy = prefixes.emplace_back();
+    std::copy_n(prefix.begin(), copy.size(), copy.begin());
   }
   return prefixes;
 }

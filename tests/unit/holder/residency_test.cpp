@@ -65,8 +65,7 @@ class World {
     if (reads.empty()) return;
     const JobId id = reads.front();
     reads.pop_front();
-    holder.on_store_done(
-        id, work::StoreOutput(work::ReadBytes{BufferRef::allocate(kBytes)}), out);
+    holder.on_store_done(id, work::StoreOutput(work::ReadBytes{BufferRef::allocate(kBytes)}), out);
     take();
   }
 

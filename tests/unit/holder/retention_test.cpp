@@ -6,8 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "support/cache_trace.hpp"
 #include "tenzro/base/prng.hpp"
+
+#include "support/cache_trace.hpp"
 
 namespace tenzro::holder {
 namespace {
@@ -92,8 +93,10 @@ TEST(Retention, LoopLargerThanTheMemoryKeepsAPartOfItself) {
 
 TEST(Retention, IsNeverTwoPointsWorseThanLeastRecentlyUsed) {
   const std::vector<CacheTrace> traces = {
-      testing::zipf_trace(kExperts, kUses, 1),  testing::uniform_trace(kExperts, kUses, 1),
-      testing::scan_trace(kExperts, kUses, 1),  testing::loop_trace(kExperts, kUses),
+      testing::zipf_trace(kExperts, kUses, 1),
+      testing::uniform_trace(kExperts, kUses, 1),
+      testing::scan_trace(kExperts, kUses, 1),
+      testing::loop_trace(kExperts, kUses),
       testing::replay_trace(kReplay, kUses, 1),
       testing::replay_trace({.layers = 12, .per_layer = 128, .top_k = 4, .subject_tokens = 5},
                             kUses, 2)};

@@ -180,16 +180,16 @@ std::string text(const PrepareResumeCall& call) {
   return Text("PrepareResume").field("job_id", call.job_id).take();
 }
 
-std::string text(const NodeDrainCall& call) {
-  return Text("NodeDrain").field("limit_s", call.limit_s).take();
-}
-
 std::string text(const PublishBlobCall& call) {
   return Text("PublishBlob").field("bytes", call.bytes).take();
 }
 
 std::string text(const FetchBlobCall& call) {
   return Text("FetchBlob").field("uri", call.uri).take();
+}
+
+std::string text(const NodeDrainCall& call) {
+  return Text("NodeDrain").field("limit_s", call.limit_s).take();
 }
 
 /// Calls without parameters.

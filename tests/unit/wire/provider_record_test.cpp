@@ -75,11 +75,11 @@ TEST(ProviderRecord, TellsOfRepairInBytesThatAnOlderNodeSkips) {
   const auto after = encode_record(record);
   ASSERT_TRUE(before && after);
   std::vector<std::uint8_t> golden = *before;
-  for (const int byte : {0x90, 0x01, 0xE8, 0x07, 0x9A, 0x01, 0x01, 'm'})
+  for (const int byte : {0x90, 0x01, 0xE8, 0x07, 0x9A, 0x01, 0x01, int{'m'}})
     golden.push_back(static_cast<std::uint8_t>(byte));
   EXPECT_EQ(*after, golden);
   // A field of a later version.
-  for (const int byte : {0xF2, 0x01, 0x02, 'h', 'i'})
+  for (const int byte : {0xF2, 0x01, 0x02, int{'h'}, int{'i'}})
     golden.push_back(static_cast<std::uint8_t>(byte));
   const auto decoded = decode_record(golden);
   ASSERT_TRUE(decoded) << decoded.error().message();
