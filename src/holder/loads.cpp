@@ -220,20 +220,29 @@ void Holder::on_removed(const Removal& removal, const work::StoreResult& result,
   }
   bool existed = false;
   if (removal.expert) {
-    const ExpertKey key{removal.layer.model, removal.layer.layer, *removal.expert};
-    if (const auto it = experts_.find(key); it != experts_.end()) {
-      existed = true;
-      refuse_waiters(key, it->second, Error{ErrorCode::runtime, "", "expert was unloaded"}, out);
-      erase_entry(it);
-      out.emplace_back(ExpertChanged{key, Change::withdrawn, std::nullopt});
-    }
-  } else if (const auto it = gates_.find(removal.layer); it != gates_.end()) {
-    existed = true;
-    if (it->second.gate != nullptr) counters_.gate_bytes -= it->second.gate->bytes;
-    gates_.erase(it);
-    out.emplace_back(GateChanged{removal.layer, Change::withdrawn});
+    const auto it = experts_.find({removal.layer.model, removal.layer.layer, *removal.expert});
+    existed = it != experts_.end();
+    if (existed) withdraw_expert(it, Error{ErrorCode::runtime, "", "expert was unloaded"}, out);
+  } else {
+    const auto it = gates_.find(removal.layer);
+    existed = it != gates_.end();
+    if (existed) withdraw_gate(it, out);
   }
   out.emplace_back(Unloaded{removal.waiter, removal.layer, removal.expert, existed});
+}
+
+void Holder::withdraw_expert(Experts::iterator it, const Error& error, Outbox& out) {
+  const ExpertKey key = it->first;
+  refuse_waiters(key, it->second, error, out);
+  erase_entry(it);
+  out.emplace_back(ExpertChanged{key, Change::withdrawn, std::nullopt});
+}
+
+void Holder::withdraw_gate(std::map<LayerKey, GateEntry>::iterator it, Outbox& out) {
+  const LayerKey key = it->first;
+  if (it->second.gate != nullptr) counters_.gate_bytes -= it->second.gate->bytes;
+  gates_.erase(it);
+  out.emplace_back(GateChanged{key, Change::withdrawn});
 }
 
 }  // namespace tenzro::holder

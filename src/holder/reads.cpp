@@ -118,28 +118,23 @@ void Holder::fail_read(const Read& read, const Error& error, Outbox& out) {
   if (error.code != ErrorCode::io && error.code != ErrorCode::not_found) return;
   const JobId id = ids_.next();
   out.emplace_back(Store{id, work::QuarantineBlob{read.hash}});
-  quarantining_.emplace(id, read);
+  quarantining_.emplace(id, read.hash);
 }
 
-void Holder::on_quarantined(const Read& read, const work::StoreResult& result, Outbox& out) {
-  // The store forgot the rows of that blob with it. False or an error: the blob is whole, or cannot
-  // be told.
+void Holder::on_quarantined(const BlobHash& hash, const work::StoreResult& result, Outbox& out) {
+  // False or an error: the blob is whole, or cannot be told.
   if (!result || !std::get<work::Removed>(*result).existed) return;
-  if (!read.expert) {
-    const auto it = gates_.find(read.layer);
-    if (it == gates_.end() || it->second.row.hash != read.hash || it->second.gate != nullptr)
-      return;
-    gates_.erase(it);
-    out.emplace_back(GateChanged{read.layer, Change::withdrawn});
-    return;
+  // The store forgot every row of that blob with it, and says so once: of all its holders none is
+  // left, be its weights in memory or not.
+  for (auto it = gates_.begin(); it != gates_.end();) {
+    const auto at = it++;
+    if (at->second.row.hash == hash) withdraw_gate(at, out);
   }
-  const ExpertKey key{read.layer.model, read.layer.layer, *read.expert};
-  const auto it = experts_.find(key);
-  if (it == experts_.end() || it->second.row.hash != read.hash || it->second.resident != nullptr)
-    return;
-  refuse_waiters(key, it->second, disk_error({ErrorCode::io, "", "the blob is damaged"}), out);
-  erase_entry(it);
-  out.emplace_back(ExpertChanged{key, Change::withdrawn, std::nullopt});
+  for (auto it = experts_.begin(); it != experts_.end();) {
+    const auto at = it++;
+    if (at->second.row.hash != hash) continue;
+    withdraw_expert(at, disk_error({ErrorCode::io, "", "the blob is damaged"}), out);
+  }
 }
 
 void Holder::pump(Outbox& out) {

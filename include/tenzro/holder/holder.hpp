@@ -22,8 +22,8 @@
 ///  with its last lease.
 ///  - Free memory is filled from disk in the background, most recently used first,
 ///  `background_reads_max` at a time. That evicts nothing.
-///  - A blob that does not hash to its name is quarantined, its holding withdrawn, its waiters
-///  told. Never served.
+///  - A blob that does not hash to its name is quarantined, all its holdings withdrawn, their
+///  waiters told. Never served.
 ///  - Gates are small and stay in memory, beside the budget; after a restart they are read back
 ///  before anything else.
 /// Bounds: `holdings_max` rows, `loads_max` loads in progress, `leases_max` leases: beyond them
@@ -165,6 +165,8 @@ class Holder {
   void commit_expert(Load& load, Outbox& out);
   void commit_gate(Load& load, Outbox& out);
   void on_removed(const Removal& removal, const work::StoreResult& result, Outbox& out);
+  void withdraw_expert(Experts::iterator it, const Error& error, Outbox& out);
+  void withdraw_gate(std::map<LayerKey, GateEntry>::iterator it, Outbox& out);
 
   // reads.cpp: from disk to memory
   void begin_read(Read read, Outbox& out);
@@ -172,7 +174,7 @@ class Holder {
   void on_read_admitted(const Read& read, const work::JobResult& result, Outbox& out);
   void end_read(const Read& read);
   void fail_read(const Read& read, const Error& error, Outbox& out);
-  void on_quarantined(const Read& read, const work::StoreResult& result, Outbox& out);
+  void on_quarantined(const BlobHash& hash, const work::StoreResult& result, Outbox& out);
   void pump(Outbox& out);
   void pump_gates(Outbox& out);
   void pump_wanted(Outbox& out);
@@ -236,7 +238,7 @@ class Holder {
   std::map<JobId, Read> reading_;
   std::map<JobId, Read> readmitting_;
   std::map<JobId, Removal> removing_;
-  std::map<JobId, Read> quarantining_;
+  std::map<JobId, BlobHash> quarantining_;
   Counters counters_;
   std::uint64_t reserved_bytes_ = 0;  ///< of reads and loads under way
   std::uint64_t pinned_bytes_ = 0;    ///< of memory_bytes: of experts with leases
