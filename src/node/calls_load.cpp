@@ -136,6 +136,7 @@ void Node::on_expert_changed(Instant now, const holder::ExpertChanged& change) {
 
 void Node::update_roles() {
   shards::Provider self{.address = about_.provider, .has_gpu = about_.has_gpu};
+  self.is_draining = is_draining_;
   self.endpoint_id = to_hex(about_.endpoint_id);
   self.endpoint_key = about_.endpoint_id;
   self.addresses = quic_addresses_;
