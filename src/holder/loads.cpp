@@ -70,7 +70,7 @@ void Holder::read_for_load(Load load, Outbox& out) {
 
 void Holder::on_load_read(Load load, const work::StoreResult& result, Outbox& out) {
   if (!result) {
-    finish_load(load, tl::unexpected<Error>(result.error()), out);
+    fail_load(load, result.error(), out);
     return;
   }
   const auto& read = std::get<work::ReadBytes>(*result);
@@ -97,7 +97,7 @@ void Holder::admit_load(Load load, Outbox& out) {
 
 void Holder::on_load_admitted(Load load, const work::JobResult& result, Outbox& out) {
   if (!result) {
-    finish_load(load, tl::unexpected<Error>(result.error()), out);
+    fail_load(load, result.error(), out);
     return;
   }
   if (const auto* expert = std::get_if<work::AdmittedExpert>(&*result)) {
@@ -180,14 +180,25 @@ void Holder::reserve_for(Load& load, std::uint64_t bytes) {
   load.reserved_bytes = bytes;
 }
 
+void Holder::fail_load(Load& load, const Error& error, Outbox& out) {
+  const bool is_lost = !load.source.is_inline && load.source.uri_hash &&
+                       (error.code == ErrorCode::io || error.code == ErrorCode::not_found);
+  if (is_lost) {
+    out.emplace_back(BlobDamaged{*load.source.uri_hash, error.message()});
+    quarantine(*load.source.uri_hash, out);
+  }
+  load.is_blob_lost = is_lost;
+  finish_load(load, tl::unexpected<Error>(error), out);
+}
+
 void Holder::finish_load(Load& load, Status status, Outbox& out) {
   reserve_for(load, 0);
   if (load.is_running) --loads_running_;
   if (load.row.expert) {
     const ExpertKey key{load.row.layer.model, load.row.layer.layer, *load.row.expert};
-    out.emplace_back(ExpertLoaded{load.waiter, key, std::move(status)});
+    out.emplace_back(ExpertLoaded{load.waiter, key, std::move(status), load.is_blob_lost});
   } else {
-    out.emplace_back(GateLoaded{load.waiter, load.row.layer, std::move(status)});
+    out.emplace_back(GateLoaded{load.waiter, load.row.layer, std::move(status), load.is_blob_lost});
   }
 }
 

@@ -116,9 +116,13 @@ void Holder::fail_read(const Read& read, const Error& error, Outbox& out) {
   // A blob that this build cannot use stays where it is. One that is gone, unreadable, or other
   // bytes than its name says is withdrawn once the store, reading again, has seen the damage too.
   if (error.code != ErrorCode::io && error.code != ErrorCode::not_found) return;
+  quarantine(read.hash, out);
+}
+
+void Holder::quarantine(const BlobHash& hash, Outbox& out) {
   const JobId id = ids_.next();
-  out.emplace_back(Store{id, work::QuarantineBlob{read.hash}});
-  quarantining_.emplace(id, read.hash);
+  out.emplace_back(Store{id, work::QuarantineBlob{hash}});
+  quarantining_.emplace(id, hash);
 }
 
 void Holder::on_quarantined(const BlobHash& hash, const work::StoreResult& result, Outbox& out) {

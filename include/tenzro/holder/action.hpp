@@ -52,12 +52,15 @@ struct ExpertLoaded {
   RequestId waiter{};
   ExpertKey key;
   Status status;
+  /// It failed because the store's blob is gone or damaged; that is put out of the way.
+  bool is_blob_lost = false;
 };
 
 struct GateLoaded {
   RequestId waiter{};
   LayerKey key;
   Status status;
+  bool is_blob_lost = false;
 };
 
 struct Unloaded {

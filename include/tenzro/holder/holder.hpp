@@ -23,7 +23,7 @@
 ///  - Free memory is filled from disk in the background, most recently used first,
 ///  `background_reads_max` at a time. That evicts nothing.
 ///  - A blob that does not hash to its name is quarantined, all its holdings withdrawn, their
-///  waiters told. Never served.
+///  waiters told. The load that found it ends saying that the store's blob is lost. Never served.
 ///  - Gates are small and stay in memory, beside the budget; after a restart they are read back
 ///  before anything else.
 /// Bounds: `holdings_max` rows, `loads_max` loads in progress, `leases_max` leases: beyond them
@@ -135,6 +135,7 @@ class Holder {
     /// Of the budget: its blob's bytes, and its resident form's where it gets one.
     std::uint64_t reserved_bytes = 0;
     bool is_running = false;  ///< one of `loads_running_`
+    bool is_blob_lost = false;
   };
 
   /// A blob on its way from disk to memory.
@@ -161,6 +162,7 @@ class Holder {
   void on_load_admitted(Load load, const work::JobResult& result, Outbox& out);
   void on_load_saved(Load load, const work::StoreResult& result, Outbox& out);
   void finish_load(Load& load, Status status, Outbox& out);
+  void fail_load(Load& load, const Error& error, Outbox& out);
   void reserve_for(Load& load, std::uint64_t bytes);
   void commit_expert(Load& load, Outbox& out);
   void commit_gate(Load& load, Outbox& out);
@@ -179,6 +181,7 @@ class Holder {
   void pump_gates(Outbox& out);
   void pump_wanted(Outbox& out);
   void pump_background(Outbox& out);
+  void quarantine(const BlobHash& hash, Outbox& out);
   [[nodiscard]] bool can_read_ahead() const;
 
   // memory.cpp: what is resident, and who pins it

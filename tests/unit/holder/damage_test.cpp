@@ -76,5 +76,45 @@ TEST(DamagedBlobs, EveryHoldingOfOneIsWithdrawnInMemoryOrNot) {
   EXPECT_TRUE(holder.expert({"m", 0, 1}));
 }
 
+TEST(DamagedBlobs, LoadOfOneByUriPutsItOutOfTheWayAndSaysSo) {
+  for (const bool is_unreadable : {true, false}) {
+    work::JobIds ids;
+    Holder holder({.memory_budget_bytes = 1000}, ids);
+    Outbox out;
+    const LoadSource source{.uri_hash = kShared, .is_inline = false, .stored_bytes = 10};
+    ASSERT_TRUE(holder.load_expert(RequestId{1}, {"m", 0, 0}, source, out));
+    const JobId read = job_of<work::ReadBlob>(out);
+    out.clear();
+    const Error error{ErrorCode::io, "", "hash mismatch"};
+    if (is_unreadable) {
+      holder.on_store_done(read, tl::unexpected(error), out);
+    } else {
+      const work::ReadBytes bytes{BufferRef::allocate(10), BlobHash{1}};
+      holder.on_store_done(read, work::StoreOutput(bytes), out);
+      const JobId job = sent<work::Run>(out).at(0).id;
+      out.clear();
+      holder.on_job_done(job, tl::unexpected(error), out);
+    }
+    job_of<work::QuarantineBlob>(out);
+    const auto loaded = sent<ExpertLoaded>(out);
+    ASSERT_EQ(loaded.size(), 1U);
+    EXPECT_FALSE(loaded[0].status);
+    EXPECT_TRUE(loaded[0].is_blob_lost);
+  }
+}
+
+TEST(DamagedBlobs, FailedLoadOfBytesThatWereSentTouchesNoBlob) {
+  work::JobIds ids;
+  Holder holder({.memory_budget_bytes = 1000}, ids);
+  Outbox out;
+  const LoadSource source{.blob = BufferRef::allocate(10), .uri_hash = kShared};
+  ASSERT_TRUE(holder.load_expert(RequestId{1}, {"m", 0, 0}, source, out));
+  const JobId job = sent<work::Run>(out).at(0).id;
+  out.clear();
+  holder.on_job_done(job, fail(ErrorCode::io, "", "hash mismatch"), out);
+  EXPECT_TRUE(sent<work::Store>(out).empty());
+  EXPECT_FALSE(sent<ExpertLoaded>(out).at(0).is_blob_lost);
+}
+
 }  // namespace
 }  // namespace tenzro::holder
