@@ -97,6 +97,15 @@ void Node::on_request_store(Instant now, RequestId request, const work::StoreRes
       return reply(request, fail(ErrorCode::cancelled, "", "no copy is missing any more"), out);
     holder::LoadSource source{.uri = wait.uri, .uri_hash = wait.search.hash, .is_inline = false};
     if (const auto* found = std::get_if<work::BlobRange>(&*result)) {
+      const std::uint64_t most = wait.search.bytes_max;
+      if (most != 0 && found->size_bytes > most) {
+        const std::string sizes =
+            std::to_string(found->size_bytes) + " bytes, more than the " + std::to_string(most);
+        return refuse_fetch(request,
+                            {ErrorCode::infrastructure, "blob " + to_hex(wait.search.hash),
+                             "has " + sizes + " wanted"},
+                            out);
+      }
       source.stored_bytes = found->size_bytes;
     } else {
       source.blob = std::get<work::ReadBytes>(*result).bytes;
