@@ -92,8 +92,7 @@ void Holder::on_read_admitted(const Read& read, const work::JobResult& result, O
   out.emplace_back(ExpertChanged{key, Change::held_in_memory, entry.row.source_uri});
   offer(key, entry, out);
   // It may be larger here than in the last life, and whoever wanted it may be gone.
-  if (taken_bytes() > options_.memory_budget_bytes && !make_room(0, out) && entry.leases.empty())
-    evict(key, entry, out);
+  shed(out);
 }
 
 void Holder::fail_read(const Read& read, const Error& error, Outbox& out) {
@@ -163,33 +162,39 @@ bool Holder::can_read_ahead() const {
 }
 
 void Holder::pump_wanted(Outbox& out) {
-  while (!wanted_.empty() && can_read_ahead()) {
-    const ExpertKey key = wanted_.front();
-    const auto it = experts_.find(key);
-    if (it == experts_.end()) {
-      wanted_.pop_front();
+  std::size_t at = 0;
+  while (at < wanted_.size() && can_read_ahead()) {
+    if (at > 0 && (at > kPassLookMax || wanted_passes_ >= kPassesMax)) return;
+    const auto it = experts_.find(wanted_[at]);
+    const bool is_over = it == experts_.end() || it->second.resident != nullptr ||
+                         it->second.is_reading || !has_waiters(it->second);
+    if (!is_over && !begin_wanted(it, out)) {
+      ++at;  // in turns: a lease that lets go comes back here
       continue;
     }
-    Entry& entry = it->second;
-    if (entry.resident != nullptr || entry.is_reading || entry.leases.empty()) {
-      entry.is_wanted = false;
-      wanted_.pop_front();
-      continue;
+    if (it != experts_.end()) it->second.is_wanted = false;
+    wanted_.erase(wanted_.begin() + static_cast<std::ptrdiff_t>(at));
+    if (at == 0) {
+      wanted_passes_ = 0;
+    } else if (!is_over) {
+      ++wanted_passes_;
     }
-    const std::uint64_t bytes = passage_bytes(entry);
-    if (!make_room(bytes, out)) {
-      // In turns: a lease that lets go comes back here.
-      if (!is_oversized(entry) || !make_it_alone(out)) return;
-      ++counters_.admissions_over_budget;
-    }
-    wanted_.pop_front();
-    entry.is_wanted = false;
-    begin_read(Read{.layer = {key.model, key.layer},
-                    .expert = key.expert,
-                    .hash = entry.row.hash,
-                    .bytes = bytes},
-               out);
   }
+}
+
+bool Holder::begin_wanted(Experts::iterator it, Outbox& out) {
+  const auto& [key, entry] = *it;
+  const std::uint64_t bytes = passage_bytes(entry);
+  if (!make_room(bytes, out)) {
+    if (!is_oversized(entry) || !make_it_alone(out)) return false;
+    ++counters_.admissions_over_budget;
+  }
+  begin_read(Read{.layer = {key.model, key.layer},
+                  .expert = key.expert,
+                  .hash = entry.row.hash,
+                  .bytes = bytes},
+             out);
+  return true;
 }
 
 void Holder::pump_background(Outbox& out) {
