@@ -45,12 +45,12 @@ Status Holder::acquire(LeaseId lease, const LayerKey& layer,
     }
     Entry& entry = it->second;
     pinned_bytes_ -= pinned_bytes(entry);
-    const auto [mine, is_new] = entry.leases.emplace(lease, false);
+    const auto [mine, is_new] = entry.leases.emplace(lease, Told::nothing);
     pinned_bytes_ += pinned_bytes(entry);
-    if (is_new) {
+    if (!is_new) {
+      mine->second = Told::nothing;  // asked again: told again
+    } else if (!holds_former(key, lease)) {
       held.push_back(key);
-    } else {
-      mine->second = false;  // asked again: told again
     }
     use(entry);
     if (entry.resident != nullptr) {
@@ -74,6 +74,7 @@ void Holder::release(LeaseId lease, ExpertIndex expert, Outbox& out) {
   const auto key = std::find_if(held.begin(), held.end(),
                                 [&](const ExpertKey& k) { return k.expert == expert; });
   if (key == held.end()) return;
+  let_go_former(*key, lease);
   if (const auto entry = experts_.find(*key); entry != experts_.end()) let_go(entry, lease, out);
   held.erase(key);
   if (held.empty()) leases_.erase(it);
@@ -84,6 +85,7 @@ void Holder::release_all(LeaseId lease, Outbox& out) {
   const auto it = leases_.find(lease);
   if (it == leases_.end()) return;
   for (const ExpertKey& key : it->second) {
+    let_go_former(key, lease);
     if (const auto entry = experts_.find(key); entry != experts_.end()) let_go(entry, lease, out);
   }
   leases_.erase(it);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tenzro/base/assert.hpp"
 #include "tenzro/holder/holder.hpp"
 
@@ -40,24 +42,43 @@ Status Holder::begin_load(Load load, Outbox& out) {
 }
 
 void Holder::pump_loads(Outbox& out) {
-  while (!loads_waiting_.empty()) {
-    Load& next = loads_waiting_.front();
-    if (next.source.is_stored() && loads_running_ >= options_.loads_running_max) return;
-    const std::uint64_t bytes = 2 * next.source.bytes();
-    if (!make_room(bytes, out)) {
-      const bool never_fits = bytes > options_.memory_budget_bytes;
-      if (!never_fits || !make_it_alone(out)) return;
-      ++counters_.admissions_over_budget;
+  std::size_t at = 0;
+  while (at < loads_waiting_.size()) {
+    if (at > 0 && (at > kPassLookMax || loads_passes_ >= kPassesMax)) return;
+    if (!wanted_.empty() && wanted_passes_ >= kPassesMax) return;
+    if (loads_waiting_[at].source.is_stored() && loads_running_ >= options_.loads_running_max)
+      return;
+    if (!begin_waiting_load(at, out)) {
+      ++at;
+      continue;
     }
-    Load load = std::move(next);
-    loads_waiting_.pop_front();
-    reserve_for(load, bytes);
-    if (load.source.is_stored()) {
-      read_for_load(std::move(load), out);
-    } else {
-      admit_load(std::move(load), out);
-    }
+    if (!wanted_.empty()) ++wanted_passes_;
+    loads_passes_ = at == 0 ? 0 : loads_passes_ + 1;
   }
+}
+
+bool Holder::begin_waiting_load(std::size_t at, Outbox& out) {
+  const auto next = loads_waiting_.begin() + static_cast<std::ptrdiff_t>(at);
+  // Of two loads of one expert the later is the one that stays.
+  const bool is_second = std::any_of(loads_waiting_.begin(), next, [&](const Load& earlier) {
+    return earlier.row.layer == next->row.layer && earlier.row.expert == next->row.expert;
+  });
+  if (is_second) return false;
+  const std::uint64_t bytes = 2 * next->source.bytes();
+  if (!make_room(bytes, out)) {
+    const bool never_fits = bytes > options_.memory_budget_bytes;
+    if (!never_fits || !make_it_alone(out)) return false;
+    ++counters_.admissions_over_budget;
+  }
+  Load load = std::move(*next);
+  loads_waiting_.erase(next);
+  reserve_for(load, bytes);
+  if (load.source.is_stored()) {
+    read_for_load(std::move(load), out);
+  } else {
+    admit_load(std::move(load), out);
+  }
+  return true;
 }
 
 void Holder::read_for_load(Load load, Outbox& out) {
@@ -70,7 +91,7 @@ void Holder::read_for_load(Load load, Outbox& out) {
 
 void Holder::on_load_read(Load load, const work::StoreResult& result, Outbox& out) {
   if (!result) {
-    finish_load(load, tl::unexpected<Error>(result.error()), out);
+    fail_load(load, result.error(), out);
     return;
   }
   const auto& read = std::get<work::ReadBytes>(*result);
@@ -97,7 +118,7 @@ void Holder::admit_load(Load load, Outbox& out) {
 
 void Holder::on_load_admitted(Load load, const work::JobResult& result, Outbox& out) {
   if (!result) {
-    finish_load(load, tl::unexpected<Error>(result.error()), out);
+    fail_load(load, result.error(), out);
     return;
   }
   if (const auto* expert = std::get_if<work::AdmittedExpert>(&*result)) {
@@ -106,6 +127,12 @@ void Holder::on_load_admitted(Load load, const work::JobResult& result, Outbox& 
     load.resident = expert->resident;
     // From now on no one has read bytes any more: those sent stay until they are durable.
     reserve_for(load, expert->facts.resident_bytes + load.source.blob.size());
+    shed(out);
+    const bool is_alone = pinned_bytes_ == 0 && reserved_bytes_ == load.reserved_bytes;
+    if (taken_bytes() > options_.memory_budget_bytes && !is_alone) {
+      load.resident = nullptr;  // it became more than there is room for: it ends on disk
+      reserve_for(load, load.source.blob.size());
+    }
   } else {
     const auto& admitted = std::get<work::AdmittedGate>(*result);
     load.row.hash = admitted.hash;
@@ -140,6 +167,7 @@ void Holder::commit_expert(Load& load, Outbox& out) {
   if (it == experts_.end()) {
     it = add_entry(key, load.row);
   } else {
+    keep_former(key, it->second);
     drop_memory(it->second);
   }
   Entry& entry = it->second;
@@ -151,11 +179,12 @@ void Holder::commit_expert(Load& load, Outbox& out) {
   reserve_for(load, 0);
   use(entry);
   const std::uint64_t bytes = entry.row.facts.resident_bytes;
-  const bool fits = taken_bytes() + bytes <= options_.memory_budget_bytes;
+  const bool fits =
+      load.resident != nullptr && taken_bytes() + bytes <= options_.memory_budget_bytes;
   if (fits) {
     take_memory(entry, std::move(load.resident));
     offer(key, entry, out);
-  } else if (!entry.leases.empty() && !entry.is_wanted) {
+  } else if (has_waiters(entry) && !entry.is_wanted) {
     entry.is_wanted = true;
     wanted_.push_back(key);
   }
@@ -180,14 +209,25 @@ void Holder::reserve_for(Load& load, std::uint64_t bytes) {
   load.reserved_bytes = bytes;
 }
 
+void Holder::fail_load(Load& load, const Error& error, Outbox& out) {
+  const bool is_lost = !load.source.is_inline && load.source.uri_hash &&
+                       (error.code == ErrorCode::io || error.code == ErrorCode::not_found);
+  if (is_lost) {
+    out.emplace_back(BlobDamaged{*load.source.uri_hash, error.message()});
+    quarantine(*load.source.uri_hash, out);
+  }
+  load.is_blob_lost = is_lost;
+  finish_load(load, tl::unexpected<Error>(error), out);
+}
+
 void Holder::finish_load(Load& load, Status status, Outbox& out) {
   reserve_for(load, 0);
   if (load.is_running) --loads_running_;
   if (load.row.expert) {
     const ExpertKey key{load.row.layer.model, load.row.layer.layer, *load.row.expert};
-    out.emplace_back(ExpertLoaded{load.waiter, key, std::move(status)});
+    out.emplace_back(ExpertLoaded{load.waiter, key, std::move(status), load.is_blob_lost});
   } else {
-    out.emplace_back(GateLoaded{load.waiter, load.row.layer, std::move(status)});
+    out.emplace_back(GateLoaded{load.waiter, load.row.layer, std::move(status), load.is_blob_lost});
   }
 }
 
@@ -220,20 +260,29 @@ void Holder::on_removed(const Removal& removal, const work::StoreResult& result,
   }
   bool existed = false;
   if (removal.expert) {
-    const ExpertKey key{removal.layer.model, removal.layer.layer, *removal.expert};
-    if (const auto it = experts_.find(key); it != experts_.end()) {
-      existed = true;
-      refuse_waiters(key, it->second, Error{ErrorCode::runtime, "", "expert was unloaded"}, out);
-      erase_entry(it);
-      out.emplace_back(ExpertChanged{key, Change::withdrawn, std::nullopt});
-    }
-  } else if (const auto it = gates_.find(removal.layer); it != gates_.end()) {
-    existed = true;
-    if (it->second.gate != nullptr) counters_.gate_bytes -= it->second.gate->bytes;
-    gates_.erase(it);
-    out.emplace_back(GateChanged{removal.layer, Change::withdrawn});
+    const auto it = experts_.find({removal.layer.model, removal.layer.layer, *removal.expert});
+    existed = it != experts_.end();
+    if (existed) withdraw_expert(it, Error{ErrorCode::runtime, "", "expert was unloaded"}, out);
+  } else {
+    const auto it = gates_.find(removal.layer);
+    existed = it != gates_.end();
+    if (existed) withdraw_gate(it, out);
   }
   out.emplace_back(Unloaded{removal.waiter, removal.layer, removal.expert, existed});
+}
+
+void Holder::withdraw_expert(Experts::iterator it, const Error& error, Outbox& out) {
+  const ExpertKey key = it->first;
+  refuse_waiters(key, it->second, error, out);
+  erase_entry(it);
+  out.emplace_back(ExpertChanged{key, Change::withdrawn, std::nullopt});
+}
+
+void Holder::withdraw_gate(std::map<LayerKey, GateEntry>::iterator it, Outbox& out) {
+  const LayerKey key = it->first;
+  if (it->second.gate != nullptr) counters_.gate_bytes -= it->second.gate->bytes;
+  gates_.erase(it);
+  out.emplace_back(GateChanged{key, Change::withdrawn});
 }
 
 }  // namespace tenzro::holder

@@ -29,15 +29,19 @@ void Holder::set_memory_budget(std::uint64_t bytes, Outbox& out) {
   retention_.set_capacity(bytes);
   for (auto& [key, entry] : experts_) note_idle(entry);
   is_settled_ = false;
-  while (taken_bytes() > bytes) {
+  shed(out);
+  pump(out);
+}
+
+void Holder::shed(Outbox& out) {
+  while (taken_bytes() > options_.memory_budget_bytes) {
     const auto victim = retention_.victim([this](ItemId item) {
       return items_[static_cast<std::size_t>(item)]->second.leases.empty();
     });
-    if (!victim) break;  // the rest goes as leases let go
+    if (!victim) return;  // the rest goes as leases let go
     const auto it = items_[static_cast<std::size_t>(*victim)];
     evict(it->first, it->second, out);
   }
-  pump(out);
 }
 
 void Holder::evict(const ExpertKey& key, Entry& entry, Outbox& out) {
@@ -58,6 +62,44 @@ void Holder::drop_memory(Entry& entry) {
   entry.resident = nullptr;
   retention_.on_leave(entry.item);
   is_settled_ = false;
+}
+
+void Holder::keep_former(const ExpertKey& key, Entry& entry) {
+  if (entry.resident == nullptr) return;
+  Former former{.bytes = entry.row.facts.resident_bytes, .leases = {}};
+  for (auto& [lease, told] : entry.leases) {
+    if (told != Told::current) continue;
+    told = Told::former;
+    former.leases.insert(lease);
+  }
+  if (former.leases.empty()) return;
+  counters_.memory_bytes += former.bytes;
+  pinned_bytes_ += former.bytes;
+  formers_.emplace(key, std::move(former));
+}
+
+void Holder::let_go_former(const ExpertKey& key, LeaseId lease) {
+  auto [it, end] = formers_.equal_range(key);
+  while (it != end) {
+    const auto at = it++;
+    Former& former = at->second;
+    if (former.leases.erase(lease) == 0 || !former.leases.empty()) continue;
+    counters_.memory_bytes -= former.bytes;
+    pinned_bytes_ -= former.bytes;
+    is_settled_ = false;
+    formers_.erase(at);
+  }
+}
+
+bool Holder::holds_former(const ExpertKey& key, LeaseId lease) const {
+  const auto [begin, end] = formers_.equal_range(key);
+  return std::any_of(begin, end,
+                     [&](const auto& former) { return former.second.leases.contains(lease); });
+}
+
+bool Holder::has_waiters(const Entry& entry) {
+  return std::any_of(entry.leases.begin(), entry.leases.end(),
+                     [](const auto& lease) { return lease.second == Told::nothing; });
 }
 
 void Holder::take_memory(Entry& entry, std::shared_ptr<const compute::ResidentExpert> resident) {
@@ -103,6 +145,7 @@ Holder::Experts::iterator Holder::add_entry(const ExpertKey& key, work::HoldingR
 
 void Holder::erase_entry(Experts::iterator it) {
   Entry& entry = it->second;
+  keep_former(it->first, entry);
   drop_memory(entry);
   --counters_.disk_experts;
   idle_.erase({entry.used, entry.item});
@@ -113,8 +156,8 @@ void Holder::erase_entry(Experts::iterator it) {
 
 void Holder::offer(const ExpertKey& key, Entry& entry, Outbox& out) {
   for (auto& [lease, told] : entry.leases) {
-    if (told) continue;
-    told = true;
+    if (told != Told::nothing) continue;
+    told = Told::current;
     // Weights that came inline have no name that others could check.
     const BlobHash blob = entry.row.source_uri ? entry.row.hash : BlobHash{};
     out.emplace_back(ExpertReady{lease, key.expert, entry.resident, {blob, entry.row.facts}});
@@ -134,13 +177,13 @@ void Holder::let_go(Experts::iterator it, LeaseId lease, Outbox& out) {
 void Holder::refuse_waiters(const ExpertKey& key, Entry& entry, const Error& error, Outbox& out) {
   pinned_bytes_ -= pinned_bytes(entry);
   for (auto it = entry.leases.begin(); it != entry.leases.end();) {
-    if (it->second) {  // was told it is ready: it keeps its own handle
+    if (it->second != Told::nothing) {  // was told it is ready: it keeps its own handle
       ++it;
       continue;
     }
     out.emplace_back(ExpertUnavailable{it->first, key.expert, error});
-    if (const auto lease = leases_.find(it->first); lease != leases_.end())
-      std::erase(lease->second, key);
+    const auto lease = leases_.find(it->first);
+    if (lease != leases_.end() && !holds_former(key, it->first)) std::erase(lease->second, key);
     it = entry.leases.erase(it);
   }
   pinned_bytes_ += pinned_bytes(entry);

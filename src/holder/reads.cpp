@@ -92,8 +92,7 @@ void Holder::on_read_admitted(const Read& read, const work::JobResult& result, O
   out.emplace_back(ExpertChanged{key, Change::held_in_memory, entry.row.source_uri});
   offer(key, entry, out);
   // It may be larger here than in the last life, and whoever wanted it may be gone.
-  if (taken_bytes() > options_.memory_budget_bytes && !make_room(0, out) && entry.leases.empty())
-    evict(key, entry, out);
+  shed(out);
 }
 
 void Holder::fail_read(const Read& read, const Error& error, Outbox& out) {
@@ -116,30 +115,29 @@ void Holder::fail_read(const Read& read, const Error& error, Outbox& out) {
   // A blob that this build cannot use stays where it is. One that is gone, unreadable, or other
   // bytes than its name says is withdrawn once the store, reading again, has seen the damage too.
   if (error.code != ErrorCode::io && error.code != ErrorCode::not_found) return;
-  const JobId id = ids_.next();
-  out.emplace_back(Store{id, work::QuarantineBlob{read.hash}});
-  quarantining_.emplace(id, read);
+  quarantine(read.hash, out);
 }
 
-void Holder::on_quarantined(const Read& read, const work::StoreResult& result, Outbox& out) {
-  // The store forgot the rows of that blob with it. False or an error: the blob is whole, or cannot
-  // be told.
+void Holder::quarantine(const BlobHash& hash, Outbox& out) {
+  const JobId id = ids_.next();
+  out.emplace_back(Store{id, work::QuarantineBlob{hash}});
+  quarantining_.emplace(id, hash);
+}
+
+void Holder::on_quarantined(const BlobHash& hash, const work::StoreResult& result, Outbox& out) {
+  // False or an error: the blob is whole, or cannot be told.
   if (!result || !std::get<work::Removed>(*result).existed) return;
-  if (!read.expert) {
-    const auto it = gates_.find(read.layer);
-    if (it == gates_.end() || it->second.row.hash != read.hash || it->second.gate != nullptr)
-      return;
-    gates_.erase(it);
-    out.emplace_back(GateChanged{read.layer, Change::withdrawn});
-    return;
+  // The store forgot every row of that blob with it, and says so once: of all its holders none is
+  // left, be its weights in memory or not.
+  for (auto it = gates_.begin(); it != gates_.end();) {
+    const auto at = it++;
+    if (at->second.row.hash == hash) withdraw_gate(at, out);
   }
-  const ExpertKey key{read.layer.model, read.layer.layer, *read.expert};
-  const auto it = experts_.find(key);
-  if (it == experts_.end() || it->second.row.hash != read.hash || it->second.resident != nullptr)
-    return;
-  refuse_waiters(key, it->second, disk_error({ErrorCode::io, "", "the blob is damaged"}), out);
-  erase_entry(it);
-  out.emplace_back(ExpertChanged{key, Change::withdrawn, std::nullopt});
+  for (auto it = experts_.begin(); it != experts_.end();) {
+    const auto at = it++;
+    if (at->second.row.hash != hash) continue;
+    withdraw_expert(at, disk_error({ErrorCode::io, "", "the blob is damaged"}), out);
+  }
 }
 
 void Holder::pump(Outbox& out) {
@@ -164,33 +162,39 @@ bool Holder::can_read_ahead() const {
 }
 
 void Holder::pump_wanted(Outbox& out) {
-  while (!wanted_.empty() && can_read_ahead()) {
-    const ExpertKey key = wanted_.front();
-    const auto it = experts_.find(key);
-    if (it == experts_.end()) {
-      wanted_.pop_front();
+  std::size_t at = 0;
+  while (at < wanted_.size() && can_read_ahead()) {
+    if (at > 0 && (at > kPassLookMax || wanted_passes_ >= kPassesMax)) return;
+    const auto it = experts_.find(wanted_[at]);
+    const bool is_over = it == experts_.end() || it->second.resident != nullptr ||
+                         it->second.is_reading || !has_waiters(it->second);
+    if (!is_over && !begin_wanted(it, out)) {
+      ++at;  // in turns: a lease that lets go comes back here
       continue;
     }
-    Entry& entry = it->second;
-    if (entry.resident != nullptr || entry.is_reading || entry.leases.empty()) {
-      entry.is_wanted = false;
-      wanted_.pop_front();
-      continue;
+    if (it != experts_.end()) it->second.is_wanted = false;
+    wanted_.erase(wanted_.begin() + static_cast<std::ptrdiff_t>(at));
+    if (at == 0) {
+      wanted_passes_ = 0;
+    } else if (!is_over) {
+      ++wanted_passes_;
     }
-    const std::uint64_t bytes = passage_bytes(entry);
-    if (!make_room(bytes, out)) {
-      // In turns: a lease that lets go comes back here.
-      if (!is_oversized(entry) || !make_it_alone(out)) return;
-      ++counters_.admissions_over_budget;
-    }
-    wanted_.pop_front();
-    entry.is_wanted = false;
-    begin_read(Read{.layer = {key.model, key.layer},
-                    .expert = key.expert,
-                    .hash = entry.row.hash,
-                    .bytes = bytes},
-               out);
   }
+}
+
+bool Holder::begin_wanted(Experts::iterator it, Outbox& out) {
+  const auto& [key, entry] = *it;
+  const std::uint64_t bytes = passage_bytes(entry);
+  if (!make_room(bytes, out)) {
+    if (!is_oversized(entry) || !make_it_alone(out)) return false;
+    ++counters_.admissions_over_budget;
+  }
+  begin_read(Read{.layer = {key.model, key.layer},
+                  .expert = key.expert,
+                  .hash = entry.row.hash,
+                  .bytes = bytes},
+             out);
+  return true;
 }
 
 void Holder::pump_background(Outbox& out) {

@@ -51,9 +51,26 @@ void Node::find_load(RequestId request, Outbox& out) {
   out.emplace_back(Store{id, work::ReadBlobRange{.hash = load.search.hash}});
 }
 
+bool Node::fetch_lost(Instant now, RequestId request, Outbox& out) {
+  const auto it = requests_.find(request);
+  if (it == requests_.end()) return false;
+  auto* wait = std::get_if<CoreWait>(&it->second);
+  if (wait == nullptr || !wait->load || wait->load->search.was_fetched) return false;
+  UriLoad load = std::move(*wait->load);
+  it->second = std::move(load);
+  start_fetch(now, request, out);
+  return true;
+}
+
 void Node::begin_load(RequestId request, const LayerKey& layer, std::optional<ExpertIndex> expert,
                       holder::LoadSource source, Outbox& out) {
-  requests_.at(request) = CoreWait{};
+  Waiting& waiting = requests_.at(request);
+  if (auto* load = std::get_if<UriLoad>(&waiting)) {
+    UriLoad kept = std::move(*load);
+    waiting = CoreWait{std::move(kept)};
+  } else {
+    waiting = CoreWait{};
+  }
   const Status status = expert ? holder_.load_expert(request, {layer.model, layer.layer, *expert},
                                                      std::move(source), holder_out_)
                                : holder_.load_gate(request, layer, std::move(source), holder_out_);
@@ -74,12 +91,21 @@ void Node::on_request_store(Instant now, RequestId request, const work::StoreRes
       fetched_.at(hash->second).is_kept = true;
     reply(request, rpc::FetchBlobAnswer{std::get<work::ReadBytes>(*result).bytes}, out);
   } else if (auto* load = std::get_if<UriLoad>(&it->second)) {
-    const UriLoad wait = std::move(*load);
+    const UriLoad wait = *load;
     // Somebody else may have taken it meanwhile.
     if (!is_still_wanted(request))
       return reply(request, fail(ErrorCode::cancelled, "", "no copy is missing any more"), out);
     holder::LoadSource source{.uri = wait.uri, .uri_hash = wait.search.hash, .is_inline = false};
     if (const auto* found = std::get_if<work::BlobRange>(&*result)) {
+      const std::uint64_t most = wait.search.bytes_max;
+      if (most != 0 && found->size_bytes > most) {
+        const std::string sizes =
+            std::to_string(found->size_bytes) + " bytes, more than the " + std::to_string(most);
+        return refuse_fetch(request,
+                            {ErrorCode::infrastructure, "blob " + to_hex(wait.search.hash),
+                             "has " + sizes + " wanted"},
+                            out);
+      }
       source.stored_bytes = found->size_bytes;
     } else {
       source.blob = std::get<work::ReadBytes>(*result).bytes;
@@ -136,6 +162,7 @@ void Node::on_expert_changed(Instant now, const holder::ExpertChanged& change) {
 
 void Node::update_roles() {
   shards::Provider self{.address = about_.provider, .has_gpu = about_.has_gpu};
+  self.is_draining = is_draining_;
   self.endpoint_id = to_hex(about_.endpoint_id);
   self.endpoint_key = about_.endpoint_id;
   self.addresses = quic_addresses_;
@@ -213,6 +240,7 @@ void Node::take_holder(Instant now, holder::Action& action, Outbox& out) {
 
 void Node::on_expert_loaded(Instant now, const holder::ExpertLoaded& loaded, Outbox& out) {
   if (on_prepared_loaded(now, loaded.waiter, loaded.status)) return;
+  if (loaded.is_blob_lost && fetch_lost(now, loaded.waiter, out)) return;
   if (!loaded.status) {
     reply(loaded.waiter, fail(load_error(true, loaded.status.error())), out);
     return;
@@ -224,6 +252,7 @@ void Node::on_expert_loaded(Instant now, const holder::ExpertLoaded& loaded, Out
 
 void Node::on_gate_loaded(Instant now, const holder::GateLoaded& loaded, Outbox& out) {
   if (on_prepared_loaded(now, loaded.waiter, loaded.status)) return;
+  if (loaded.is_blob_lost && fetch_lost(now, loaded.waiter, out)) return;
   if (!loaded.status) {
     reply(loaded.waiter, fail(load_error(false, loaded.status.error())), out);
     return;

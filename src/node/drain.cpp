@@ -15,10 +15,12 @@ constexpr Duration kLookEvery = std::chrono::seconds(1);
 void Node::drain() {
   is_draining_ = true;
   is_leaving_ = true;
+  update_roles();
 }
 
 void Node::begin_drain(Instant now, Duration limit) {
   is_draining_ = true;
+  update_roles();
   facts_due_ = now;  // it takes no copies any more
   if (!drain_) drain_ = Drain{.since = now};
   drain_->until = now + limit;

@@ -42,8 +42,14 @@ Status Node::is_held(const prepare::LoadPrepared& load) const {
 void Node::load_prepared(Instant now, prepare::LoadPrepared& load) {
   if (load.blob.empty()) return prepare_.on_loaded(now, load.id, is_held(load), prepare_out_);
   const RequestId waiter{static_cast<std::uint64_t>(load.id) | kPreparedBit};
-  holder::LoadSource source{std::move(load.blob), load.uri, std::nullopt, false};
+  holder::LoadSource source{.uri = load.uri, .is_inline = false};
   if (const auto uri = wire::parse_blob_uri(load.uri)) source.uri_hash = uri->hash;
+  // The store has it: an expert is read back when there is room for it.
+  if (load.expert && source.uri_hash) {
+    source.stored_bytes = load.blob.size();
+  } else {
+    source.blob = std::move(load.blob);
+  }
   const LayerKey& layer = load.layer;
   const Status begun = load.expert
                            ? holder_.load_expert(waiter, {layer.model, layer.layer, *load.expert},

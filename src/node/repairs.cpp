@@ -156,7 +156,7 @@ void Node::take_repair(Instant now, repair::Action& action, Outbox& out) {
                                     fetch->key.expert,
                                     wire::format_blob_uri(fetch->blob),
                                     std::move(search)};
-    read_blob(request, fetch->blob, fetch->bytes_max, out);
+    find_load(request, out);
   } else if (const auto* cancel = std::get_if<repair::CancelFetch>(&action)) {
     const auto request = repairs_->requests.extract(cancel->key);
     if (!request) return;

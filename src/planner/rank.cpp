@@ -33,10 +33,12 @@ bool is_usable(const shards::Candidate& candidate, bool is_self, Leaving leaving
                const Options& options) {
   const shards::Provider& provider = *candidate.provider;
   if (options.excluded.contains(provider.address)) return false;
-  if (is_self) return true;
+  const bool stays = leaving == Leaving::admitted || !provider.is_draining;
+  // What it asks for itself it also serves while it leaves.
+  if (is_self) return stays || options.prefers_self;
   const bool runs_profile =
       !options.profile || (provider.profiles >> static_cast<unsigned>(*options.profile) & 1U) != 0;
-  return runs_profile && (leaving == Leaving::admitted || !provider.is_draining);
+  return runs_profile && stays;
 }
 
 Entry judge(const shards::Candidate& candidate, bool is_self, bool is_hot, std::uint32_t rows,

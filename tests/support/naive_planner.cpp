@@ -99,8 +99,9 @@ Candidates eligible(const Candidates& all, const Oracle& oracle, bool leaving_to
   const planner::Options& options = oracle.options;
   Candidates usable = keep(all, [&](const Candidate& c) {
     if (options.excluded.contains(c.provider->address)) return false;
-    if (oracle.is_self(c)) return true;
+    if (oracle.is_self(c) && options.prefers_self) return true;
     if (c.provider->is_draining && !leaving_too) return false;
+    if (oracle.is_self(c)) return true;
     if (!options.profile) return true;
     const unsigned bit = *options.profile == compute::Profile::exact ? 2U : 1U;
     return (c.provider->profiles & bit) != 0;

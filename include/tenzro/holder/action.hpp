@@ -52,12 +52,15 @@ struct ExpertLoaded {
   RequestId waiter{};
   ExpertKey key;
   Status status;
+  /// It failed because the store's blob is gone or damaged; that is put out of the way.
+  bool is_blob_lost = false;
 };
 
 struct GateLoaded {
   RequestId waiter{};
   LayerKey key;
   Status status;
+  bool is_blob_lost = false;
 };
 
 struct Unloaded {
@@ -107,7 +110,8 @@ struct Counters {
   std::uint64_t promoted_wanted = 0;
   std::uint64_t promoted_idle = 0;
   std::uint64_t evicted_to_disk = 0;
-  /// Experts used although they do not fit the budget.
+  /// Experts brought in, for a request or by a load, although they and their blob do not fit the
+  /// budget together.
   std::uint64_t admissions_over_budget = 0;
 };
 

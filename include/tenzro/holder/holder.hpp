@@ -18,12 +18,16 @@
 ///  - A lease pins what it got until it lets go. Experts that are on disk are read side by side, in
 ///  order of request, while they fit beside what is pinned, each once however many leases want it;
 ///  a set larger than the budget so runs in turns.
-///  - An expert that cannot fit with its blob is never admitted: it is used alone, and let go of
-///  with its last lease.
+///  - An expert that cannot fit with its blob comes in alone, for a lease or a load: nothing else
+///  is in memory or on its way meanwhile. If it fits without its blob it then stays like any other;
+///  else it goes with its last lease, or with the load. The background never brings it.
+///  - What fits passes what waits for more room than there is, `kPassesMax` times; then all behind
+///  it wait, and loads wait for requests. Why: the rest is served meanwhile, and it comes in too.
+///  - Weights that are replaced or unloaded while leases use them count until the last lets go.
 ///  - Free memory is filled from disk in the background, most recently used first,
 ///  `background_reads_max` at a time. That evicts nothing.
-///  - A blob that does not hash to its name is quarantined, its holding withdrawn, its waiters
-///  told. Never served.
+///  - A blob that does not hash to its name is quarantined, all its holdings withdrawn, their
+///  waiters told. The load that found it ends saying that the store's blob is lost. Never served.
 ///  - Gates are small and stay in memory, beside the budget; after a restart they are read back
 ///  before anything else.
 /// Bounds: `holdings_max` rows, `loads_max` loads in progress, `leases_max` leases: beyond them
@@ -106,16 +110,25 @@ class Holder {
   [[nodiscard]] std::uint64_t memory_budget_bytes() const { return options_.memory_budget_bytes; }
 
  private:
+  /// Which weights a lease was told of, those of now or those that a load replaced.
+  enum class Told : std::uint8_t { nothing, current, former };
+
   struct Entry {
     work::HoldingRow row;
     std::shared_ptr<const compute::ResidentExpert> resident;  ///< null: on disk only
     ItemId item{};
-    std::uint64_t used = 0;          ///< value of `clock_` at the last use
-    std::map<LeaseId, bool> leases;  ///< value: has been told it is ready
-    bool is_wanted = false;          ///< stands in `wanted_`
+    std::uint64_t used = 0;  ///< value of `clock_` at the last use
+    std::map<LeaseId, Told> leases;
+    bool is_wanted = false;  ///< stands in `wanted_`
     bool is_reading = false;
     bool has_failed_read = false;  ///< not tried again in the background
     bool is_checked = false;       ///< its blob was hashed in this life
+  };
+
+  /// Weights that were replaced or unloaded while leases used them.
+  struct Former {
+    std::uint64_t bytes = 0;
+    std::set<LeaseId> leases;  ///< never empty
   };
 
   struct GateEntry {
@@ -135,6 +148,7 @@ class Holder {
     /// Of the budget: its blob's bytes, and its resident form's where it gets one.
     std::uint64_t reserved_bytes = 0;
     bool is_running = false;  ///< one of `loads_running_`
+    bool is_blob_lost = false;
   };
 
   /// A blob on its way from disk to memory.
@@ -161,10 +175,14 @@ class Holder {
   void on_load_admitted(Load load, const work::JobResult& result, Outbox& out);
   void on_load_saved(Load load, const work::StoreResult& result, Outbox& out);
   void finish_load(Load& load, Status status, Outbox& out);
+  void fail_load(Load& load, const Error& error, Outbox& out);
+  [[nodiscard]] bool begin_waiting_load(std::size_t at, Outbox& out);
   void reserve_for(Load& load, std::uint64_t bytes);
   void commit_expert(Load& load, Outbox& out);
   void commit_gate(Load& load, Outbox& out);
   void on_removed(const Removal& removal, const work::StoreResult& result, Outbox& out);
+  void withdraw_expert(Experts::iterator it, const Error& error, Outbox& out);
+  void withdraw_gate(std::map<LayerKey, GateEntry>::iterator it, Outbox& out);
 
   // reads.cpp: from disk to memory
   void begin_read(Read read, Outbox& out);
@@ -172,11 +190,13 @@ class Holder {
   void on_read_admitted(const Read& read, const work::JobResult& result, Outbox& out);
   void end_read(const Read& read);
   void fail_read(const Read& read, const Error& error, Outbox& out);
-  void on_quarantined(const Read& read, const work::StoreResult& result, Outbox& out);
+  void on_quarantined(const BlobHash& hash, const work::StoreResult& result, Outbox& out);
   void pump(Outbox& out);
   void pump_gates(Outbox& out);
   void pump_wanted(Outbox& out);
   void pump_background(Outbox& out);
+  [[nodiscard]] bool begin_wanted(Experts::iterator it, Outbox& out);
+  void quarantine(const BlobHash& hash, Outbox& out);
   [[nodiscard]] bool can_read_ahead() const;
 
   // memory.cpp: what is resident, and who pins it
@@ -201,10 +221,19 @@ class Holder {
     return is_pinned ? entry.row.facts.resident_bytes : 0;
   }
 
+  [[nodiscard]] static bool has_waiters(const Entry& entry);
+
+  /// Evicts what no lease pins until the budget is kept, or nothing is left to evict.
+  void shed(Outbox& out);
   /// For the moment, nothing else is in memory or on its way there.
   [[nodiscard]] bool make_it_alone(Outbox& out);
   void evict(const ExpertKey& key, Entry& entry, Outbox& out);
   void drop_memory(Entry& entry);
+  /// Before the weights are dropped although leases use them: they count until the last of these
+  /// lets go.
+  void keep_former(const ExpertKey& key, Entry& entry);
+  void let_go_former(const ExpertKey& key, LeaseId lease);
+  [[nodiscard]] bool holds_former(const ExpertKey& key, LeaseId lease) const;
   void take_memory(Entry& entry, std::shared_ptr<const compute::ResidentExpert> resident);
   void use(Entry& entry);
   void offer(const ExpertKey& key, Entry& entry, Outbox& out);
@@ -214,6 +243,11 @@ class Holder {
   void erase_entry(Experts::iterator it);
   /// Whether the background should bring it back: on disk, and nobody is at it.
   void note_idle(Entry& entry);
+
+  /// What fits passes a head of its queue that does not, so many times; then all wait for it.
+  static constexpr std::size_t kPassesMax = 16;
+  /// Of those behind it so many are looked at.
+  static constexpr std::size_t kPassLookMax = 16;
 
   Options options_;
   work::JobIds& ids_;
@@ -230,16 +264,19 @@ class Holder {
   /// Gates of the index still to be read.
   std::deque<LayerKey> gates_wanted_;
   std::deque<Load> loads_waiting_;  ///< for their turn to be read
+  std::size_t wanted_passes_ = 0;   ///< reads and loads begun since the head of `wanted_` waits
+  std::size_t loads_passes_ = 0;    ///< loads begun since the head of `loads_waiting_` waits
+  std::multimap<ExpertKey, Former> formers_;
   std::map<JobId, Load> loads_reading_;
   std::map<JobId, Load> admitting_;
   std::map<JobId, Load> saving_;
   std::map<JobId, Read> reading_;
   std::map<JobId, Read> readmitting_;
   std::map<JobId, Removal> removing_;
-  std::map<JobId, Read> quarantining_;
+  std::map<JobId, BlobHash> quarantining_;
   Counters counters_;
   std::uint64_t reserved_bytes_ = 0;  ///< of reads and loads under way
-  std::uint64_t pinned_bytes_ = 0;    ///< of memory_bytes: of experts with leases
+  std::uint64_t pinned_bytes_ = 0;    ///< of memory_bytes: of experts with leases, and formers_
   std::size_t loads_running_ = 0;
   std::size_t background_reads_ = 0;
   std::size_t gate_reads_ = 0;

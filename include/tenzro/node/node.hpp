@@ -272,8 +272,11 @@ class Node {
 
   struct PublishWait {};
 
-  /// Waits inside a core (a load, an unload, a prepare).
-  struct CoreWait {};
+  /// Waits inside a core (a load, an unload, a prepare). A load by URI is begun again where the
+  /// store's blob proves lost.
+  struct CoreWait {
+    std::optional<UriLoad> load;
+  };
 
   struct ForwardWait {
     std::unique_ptr<forward::Flight> flight;
@@ -365,6 +368,8 @@ class Node {
   void start_load(RequestId request, LayerKey layer, std::optional<ExpertIndex> expert,
                   bool has_inline, BufferRef blob, std::optional<std::string> uri, Outbox& out);
   void find_load(RequestId request, Outbox& out);
+  /// A load by URI whose blob the store has lost: fetched, once. False: it is over.
+  [[nodiscard]] bool fetch_lost(Instant now, RequestId request, Outbox& out);
   void begin_load(RequestId request, const LayerKey& layer, std::optional<ExpertIndex> expert,
                   holder::LoadSource source, Outbox& out);
   void take_holder(Instant now, holder::Action& action, Outbox& out);

@@ -7,7 +7,7 @@
 ///  - Out of the question: excluded holders, those that do not run the profile, those that are
 ///  leaving where a dependable one that stays is left, and by `allow_cold` cold ones: absent = only
 ///  where no dependable warm holder is left, false = never, true = any. None of this but exclusion
-///  binds this node itself.
+///  binds this node itself, and its leaving where it is not preferred.
 ///  - This node first (`prefers_self`), on either tier. Why: no wire, no receipt.
 ///  - Suspect and quarantined holders last; before them those that said to be busy.
 ///  - Warm before cold. GPU before CPU where the expert is hot (some holder's rate reaches

@@ -247,6 +247,35 @@ TEST(NodeBlobs, TwoLoadsOfOneBlobFetchItOnce) {
   EXPECT_EQ(pair.fetcher.leases(hash), 0U);
 }
 
+TEST(NodeBlobs, DamagedBlobOfTheStoreIsFetchedAnewByALoadOfIt) {
+  Pair pair;
+  const BufferRef blob = small_expert(2);
+  const BlobHash hash = crypto::blake3(blob.bytes());
+  BufferRef damaged = BufferRef::copy_of(blob.bytes());
+  damaged.mutable_bytes().back() ^= std::byte{1};
+  pair.fetcher.blobs()[hash] = damaged;
+  pair.holder.blobs()[hash] = blob;
+  const std::string uri = uri_of(blob, pair.holder.endpoint_id());
+  expect_answer<rpc::ExpertRow>(pair.call(rpc::ExpertLoadCall{.key = {"m", 3, 0}, .uri = uri}));
+  EXPECT_EQ(pair.fetcher.blobs().at(hash).text(), blob.text());
+  EXPECT_EQ(pair.fetcher.leases(hash), 0U);
+  EXPECT_EQ(pair.fetcher.node().requests_in_progress(), 0U);
+}
+
+TEST(NodeBlobs, DamagedBlobThatNobodyElseHasFailsTheLoadOnce) {
+  Pair pair;
+  const BufferRef blob = small_expert(2);
+  const BlobHash hash = crypto::blake3(blob.bytes());
+  BufferRef damaged = BufferRef::copy_of(blob.bytes());
+  damaged.mutable_bytes().back() ^= std::byte{1};
+  pair.fetcher.blobs()[hash] = damaged;
+  const Error error = error_of(pair.call(
+      rpc::ExpertLoadCall{.key = {"m", 3, 0}, .uri = uri_of(blob, pair.holder.endpoint_id())}));
+  EXPECT_THAT(error.message(), StartsWith("blob fetch: "));
+  EXPECT_FALSE(pair.fetcher.blobs().contains(hash)) << "it is out of the way";
+  EXPECT_EQ(pair.fetcher.node().requests_in_progress(), 0U);
+}
+
 TEST(NodeBlobs, GarbageFromAPeerIsRefused) {
   NodeWorld world;
   world.deliver(

@@ -212,6 +212,23 @@ TEST(NodeInAMesh, DrainingIsSeenByTheOther) {
   EXPECT_TRUE(pair.node(0).view().providers().at(pair.address(1)).is_draining);
 }
 
+TEST(NodeInAMesh, DrainingNodePlansItselfOnlyForWhatNobodyElseHolds) {
+  Pair mesh({1, 1, 0});
+  mesh.run_for(seconds(5));
+  mesh.ask<rpc::NodeDrainAnswer>(0, rpc::NodeDrainCall{});
+  rpc::PlanDispatchCall plan{.model = "m"};
+  for (std::uint32_t token = 0; token < 16; ++token)
+    plan.routings.push_back({.token_index = token, .experts = {{1, 7}}});
+  const auto planned = mesh.ask<rpc::PlanDispatchAnswer>(0, plan);
+  ASSERT_FALSE(planned.batches.empty());
+  for (const rpc::PlannedBatch& batch : planned.batches)
+    EXPECT_EQ(batch.provider, mesh.address(1));
+  mesh.leave(1);
+  const auto last = mesh.ask<rpc::PlanDispatchAnswer>(0, plan);
+  ASSERT_FALSE(last.batches.empty());
+  EXPECT_EQ(last.batches[0].provider, mesh.address(0));
+}
+
 TEST(NodeInAMesh, LeavesTheViewOfTheOtherAtGoodbyeAndWhenItFallsSilent) {
   Pair polite;
   polite.run_for(seconds(5));

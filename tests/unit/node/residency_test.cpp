@@ -110,6 +110,27 @@ TEST(Residency, DamagedBlobIsWithdrawnNeverServedAndAFreshLoadHeals) {
   EXPECT_EQ(execute(world, 1), 2.0F);
 }
 
+TEST(Residency, DamagedBlobOfTwoExpertsIsWithdrawnForBoth) {
+  NodeWorld::Setup setup;
+  setup.options.holder.background_reads_max = 0;
+  NodeWorld world(setup);
+  rpc::ExpertLoadCall load = load_of(0);
+  for (ExpertIndex e = 0; e < 2; ++e) {
+    load.key.expert = e;
+    expect_answer<rpc::ExpertRow>(world.call(load));
+  }
+  ASSERT_EQ(world.blobs().size(), 1U);
+  BufferRef& blob = world.blobs().begin()->second;
+  BufferRef damaged = BufferRef::copy_of(blob.bytes());
+  damaged.mutable_bytes().back() ^= std::byte{1};
+  blob = damaged;
+  world.restart();
+  world.settle();
+  ASSERT_EQ(status_of(world).experts.size(), 2U);
+  EXPECT_FALSE(world.call(execute_call(0)));
+  EXPECT_TRUE(status_of(world).experts.empty());
+}
+
 TEST(Residency, ShortageOfTheMomentFailsTheCallAndKeepsTheHolding) {
   bool is_short = false;
   NodeWorld::Setup setup = memory_for(1);

@@ -153,6 +153,16 @@ TEST(PlanOrder, LeavingHolderServesWhereNobodyDependableStays) {
   EXPECT_EQ(fixture.order(), (Order{3, 2}));
 }
 
+TEST(PlanOrder, LeavingSelfServesItsOwnRequestsAndIsNotToldToOthers) {
+  Fixture fixture;
+  fixture.hold(1, {.is_draining = true});
+  fixture.hold(2);
+  fixture.options.self = address(1);
+  EXPECT_EQ(fixture.order(), (Order{1, 2}));
+  fixture.options.prefers_self = false;
+  EXPECT_EQ(fixture.order(), (Order{2}));
+}
+
 TEST(PlanOrder, GpuGoesFirstOnlyForAHotExpert) {
   Fixture fixture;
   fixture.hold(1, {.has_gpu = true});

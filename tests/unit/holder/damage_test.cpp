@@ -1,0 +1,120 @@
+// Damaged blobs: what the holder withdraws, and what a load does about them.
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tenzro/holder/holder.hpp"
+
+namespace tenzro::holder {
+namespace {
+
+constexpr BlobHash kShared{7};
+
+class Resident final : public compute::ResidentExpert {
+ public:
+  [[nodiscard]] std::size_t bytes() const override { return 10; }
+};
+
+work::HoldingRow row_of(LayerIndex layer, std::optional<ExpertIndex> expert, BlobHash hash) {
+  work::HoldingRow row{.layer = {"m", layer}, .expert = expert};
+  row.hash = hash;
+  row.facts.resident_bytes = 10;
+  return row;
+}
+
+template <typename T>
+std::vector<T> sent(const Outbox& out) {
+  std::vector<T> found;
+  for (const Action& action : out) {
+    if (const auto* one = std::get_if<T>(&action)) found.push_back(*one);
+  }
+  return found;
+}
+
+template <typename Op>
+JobId job_of(const Outbox& out) {
+  for (const Store& store : sent<Store>(out)) {
+    if (std::holds_alternative<Op>(store.op)) return store.id;
+  }
+  ADD_FAILURE() << "no such operation";
+  return JobId{};
+}
+
+TEST(DamagedBlobs, EveryHoldingOfOneIsWithdrawnInMemoryOrNot) {
+  work::JobIds ids;
+  Holder holder({.memory_budget_bytes = 1000, .background_reads_max = 0}, ids);
+  Outbox out;
+  holder.on_index({row_of(0, ExpertIndex{0}, kShared), row_of(0, ExpertIndex{1}, BlobHash{8}),
+                   row_of(1, ExpertIndex{0}, kShared), row_of(2, ExpertIndex{5}, kShared)},
+                  out);
+  out.clear();
+  ASSERT_TRUE(holder.acquire(LeaseId{1}, {"m", 2}, {5}, out));
+  holder.on_store_done(job_of<work::ReadBlob>(out),
+                       work::StoreOutput(work::ReadBytes{BufferRef::allocate(10), kShared}), out);
+  work::AdmittedExpert admitted{.resident = std::make_shared<Resident>(), .hash = kShared};
+  admitted.facts.resident_bytes = 10;
+  holder.on_job_done(sent<work::Run>(out).at(0).id, work::JobOutput(admitted), out);
+  ASSERT_TRUE(holder.expert({"m", 2, 5})->in_memory);
+  out.clear();
+  ASSERT_TRUE(holder.acquire(LeaseId{2}, {"m", 0}, {0}, out));
+  const JobId read = job_of<work::ReadBlob>(out);
+  out.clear();
+  holder.on_store_done(read, fail(ErrorCode::io, "", "hash mismatch"), out);
+  const JobId quarantine = job_of<work::QuarantineBlob>(out);
+  out.clear();
+  holder.on_store_done(quarantine, work::StoreOutput(work::Removed{true}), out);
+  std::set<ExpertKey> withdrawn;
+  for (const ExpertChanged& change : sent<ExpertChanged>(out)) {
+    EXPECT_EQ(change.change, Change::withdrawn);
+    withdrawn.insert(change.key);
+  }
+  EXPECT_EQ(withdrawn, (std::set<ExpertKey>{{"m", 0, 0}, {"m", 1, 0}, {"m", 2, 5}}));
+  EXPECT_FALSE(holder.expert({"m", 1, 0}));
+  EXPECT_TRUE(holder.expert({"m", 0, 1}));
+}
+
+TEST(DamagedBlobs, LoadOfOneByUriPutsItOutOfTheWayAndSaysSo) {
+  for (const bool is_unreadable : {true, false}) {
+    work::JobIds ids;
+    Holder holder({.memory_budget_bytes = 1000}, ids);
+    Outbox out;
+    const LoadSource source{.uri_hash = kShared, .is_inline = false, .stored_bytes = 10};
+    ASSERT_TRUE(holder.load_expert(RequestId{1}, {"m", 0, 0}, source, out));
+    const JobId read = job_of<work::ReadBlob>(out);
+    out.clear();
+    const Error error{ErrorCode::io, "", "hash mismatch"};
+    if (is_unreadable) {
+      holder.on_store_done(read, tl::unexpected(error), out);
+    } else {
+      const work::ReadBytes bytes{BufferRef::allocate(10), BlobHash{1}};
+      holder.on_store_done(read, work::StoreOutput(bytes), out);
+      const JobId job = sent<work::Run>(out).at(0).id;
+      out.clear();
+      holder.on_job_done(job, tl::unexpected(error), out);
+    }
+    job_of<work::QuarantineBlob>(out);
+    const auto loaded = sent<ExpertLoaded>(out);
+    ASSERT_EQ(loaded.size(), 1U);
+    EXPECT_FALSE(loaded[0].status);
+    EXPECT_TRUE(loaded[0].is_blob_lost);
+  }
+}
+
+TEST(DamagedBlobs, FailedLoadOfBytesThatWereSentTouchesNoBlob) {
+  work::JobIds ids;
+  Holder holder({.memory_budget_bytes = 1000}, ids);
+  Outbox out;
+  const LoadSource source{.blob = BufferRef::allocate(10), .uri_hash = kShared};
+  ASSERT_TRUE(holder.load_expert(RequestId{1}, {"m", 0, 0}, source, out));
+  const JobId job = sent<work::Run>(out).at(0).id;
+  out.clear();
+  holder.on_job_done(job, fail(ErrorCode::io, "", "hash mismatch"), out);
+  EXPECT_TRUE(sent<work::Store>(out).empty());
+  EXPECT_FALSE(sent<ExpertLoaded>(out).at(0).is_blob_lost);
+}
+
+}  // namespace
+}  // namespace tenzro::holder
