@@ -49,10 +49,11 @@ double seconds_since(Clock::time_point begin) {
 
 // ---- hit rates
 
-void add_hit_rates(std::size_t uses, Rows& rows) {
+void add_hit_rates(Rows& rows) {
+  constexpr std::size_t kUses = 2'000'000;
   constexpr std::uint32_t kAll = 384 * 58;
   constexpr std::size_t kHalf = kAll / 2;
-  const auto zipf = testing::zipf_trace(kAll, uses, 1);
+  const auto zipf = testing::zipf_trace(kAll, kUses, 1);
   const double ours = testing::retention_hits(zipf, kHalf);
   rows.push_back(bench::make_row("hit rate, Zipf(1.0)", "best fixed", 1, "share",
                                  {testing::oracle_static_hits(zipf, kHalf)}));
@@ -61,11 +62,11 @@ void add_hit_rates(std::size_t uses, Rows& rows) {
                                  {ours / testing::oracle_static_hits(zipf, kHalf)}, 0.97));
   const std::pair<const char*, testing::CacheTrace> others[] = {
       {"Zipf(1.0)", zipf},
-      {"uniform", testing::uniform_trace(kAll, uses, 1)},
-      {"scan", testing::scan_trace(kAll, uses, 1)},
-      {"loop", testing::loop_trace(kAll, uses)},
-      {"replay", testing::replay_trace({}, uses, 1)},
-      {"replay, moving", testing::replay_trace({.subject_tokens = 5}, uses, 1)}};
+      {"uniform", testing::uniform_trace(kAll, kUses, 1)},
+      {"scan", testing::scan_trace(kAll, kUses, 1)},
+      {"loop", testing::loop_trace(kAll, kUses)},
+      {"replay", testing::replay_trace({}, kUses, 1)},
+      {"replay, moving", testing::replay_trace({.subject_tokens = 5}, kUses, 1)}};
   for (const auto& [name, trace] : others) {
     for (const std::size_t capacity : {kHalf, kHalf / 4}) {
       const double difference =
@@ -198,13 +199,9 @@ void add_readahead(const std::string& folder, std::size_t samples, Rows& rows) {
 int main(int argc, char** argv) {
   std::string json;
   std::size_t samples = 42;
-  std::size_t uses = 2'000'000;
   std::filesystem::path folder = std::filesystem::temp_directory_path();
   for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--quick") == 0) {
-      samples = 12;
-      uses = 500'000;
-    }
+    if (std::strcmp(argv[i], "--quick") == 0) samples = 12;
     if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc) json = argv[++i];
     if (std::strcmp(argv[i], "--folder") == 0 && i + 1 < argc) folder = argv[++i];
   }
@@ -212,7 +209,7 @@ int main(int argc, char** argv) {
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   Rows rows;
-  add_hit_rates(uses, rows);
+  add_hit_rates(rows);
   add_cold_expert(folder / "cold", samples, rows);
   add_readahead(folder / "ahead", samples / 3, rows);
   bench::add_reads(folder / "reads", samples / 3, rows);
