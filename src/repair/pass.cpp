@@ -179,7 +179,8 @@ void Repair::examine_surplus(const ExpertKey& key, const std::vector<shards::Can
     return holder.provider->address == options_.self;
   });
   // Bytes that cannot be fetched again are kept: nobody else could prove to have them.
-  if (!stood || drops_ >= drops_max || own->holding->blob == BlobHash{}) return;
+  if (!options_.drops_surplus || !stood || drops_ >= drops_max || own->holding->blob == BlobHash{})
+    return;
   ++drops_;
   ++totals_.drops;
   out.emplace_back(DropExpert{key, own->holding->blob, {first_kept, order.end()}});

@@ -27,7 +27,8 @@
 ///  - Above `max_replication` copies whose holders are alive, those on disk are dropped before
 ///  those in memory, and of these the last in rank; each node drops only its own, and only if the
 ///  surplus stood for two passes. The caller proves, before it lets go of its copy, that the others
-///  have theirs.
+///  have theirs. Nothing is dropped where `drops_surplus` is false. Why: whoever declares a copy
+///  and passes the proof's question on to one that has it looks like a holder.
 /// Bounds: `kRowsMax` rows wait, `kTrackedMax` are remembered between passes (of others no
 /// candidate is passed over). Cost: a slice some hundred microseconds. Thread: the owner's only.
 /// Pure.
@@ -60,6 +61,8 @@ struct Options {
   std::uint64_t bytes_per_s = 0;
   std::size_t fetches_max = 4;  ///< at once, under a byte rate
   Policy policy;
+  /// False: what is surplus is found and kept.
+  bool drops_surplus = true;
   /// "*": every model.
   std::set<ModelId> models;
   std::size_t slots_per_slice = 256;

@@ -309,6 +309,20 @@ TEST(Repair, SurplusIsDroppedByTheColdOnesLastInRankAfterTwoPassesAndOnlyBesideL
   EXPECT_THAT(drop.others, UnorderedElementsAre(address(2), address(3)));
 }
 
+TEST(Repair, SurplusIsFoundAndKeptWhereProvidersAreStrangers) {
+  Fixture fixture([](Options& options) {
+    options.policy.max_replication = 2;
+    options.drops_surplus = false;
+  });
+  for (std::uint8_t holder = 1; holder <= 3; ++holder) {
+    for (ExpertIndex e = 0; e < 20; ++e) fixture.mesh.hold(holder, e);
+  }
+  fixture.core->start(Instant{});
+  EXPECT_THAT(fixture.run(seconds(1000)), IsEmpty());
+  EXPECT_GT(fixture.core->findings().surplus, 0U);
+  EXPECT_EQ(fixture.core->totals().drops, 0U);
+}
+
 TEST(Repair, StoppedCoreCancelsWhatItHasAndBeginsNothing) {
   Fixture fixture;
   fixture.mesh.hold(2, 0);
