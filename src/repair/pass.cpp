@@ -71,7 +71,7 @@ void Repair::note_growth(const shards::View& view) {
 void Repair::begin_model(const shards::View& view) {
   if (models_.empty()) return;
   *scan_ = Scan{.model = models_.front()};
-  const std::uint64_t bytes = expert_bytes(view, scan_->model);
+  const std::uint64_t bytes = expert_bytes(view, scan_->model, options_.self);
   for (const auto& [address, provider] : view.providers()) {
     if (!is_candidate(view, provider, scan_->model, bytes)) continue;
     scan_->candidates.push_back(make_contender(address));

@@ -23,16 +23,21 @@ Duration phase_of(const ProviderAddress& address, Duration interval) {
 
 }  // namespace
 
-std::uint64_t expert_bytes(const shards::View& view, const ModelId& model) {
-  std::uint64_t least = 0;
+std::uint64_t expert_bytes(const shards::View& view, const ModelId& model,
+                           const ProviderAddress& self) {
+  std::vector<std::uint64_t> claims;
   for (const auto& [address, provider] : view.providers()) {
     const auto bytes = provider.expert_bytes.find(model);
     if (bytes == provider.expert_bytes.end() || bytes->second == 0) continue;
     const shards::View::Held* held = view.held(address);
     if (held == nullptr || !held->contains(model)) continue;
-    least = least == 0 ? bytes->second : std::min(least, bytes->second);
+    if (address == self) return bytes->second;
+    claims.push_back(bytes->second);
   }
-  return least;
+  if (claims.empty()) return 0;
+  const auto middle = claims.begin() + static_cast<std::ptrdiff_t>(claims.size() / 2);
+  std::nth_element(claims.begin(), middle, claims.end());
+  return *middle;
 }
 
 bool is_candidate(const shards::View& view, const shards::Provider& provider, const ModelId& model,
@@ -142,7 +147,7 @@ void Repair::start_fetch(Instant now, const shards::View& view, const ExpertKey&
   if (need(view, holders, key).missing == 0) return;
   const std::optional<BlobHash> blob = choose_blob(holders);
   const std::uint64_t left = room.free_bytes - std::min(room.free_bytes, reserved_bytes_);
-  const std::uint64_t expected = expert_bytes(view, key.model);
+  const std::uint64_t expected = expert_bytes(view, key.model, options_.self);
   if (!blob || left < std::max<std::uint64_t>(1, expected)) return;
   // Unknown: one at a time may take all there is.
   const std::uint64_t largest =

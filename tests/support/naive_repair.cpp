@@ -24,21 +24,24 @@ bool holds_some(const shards::View& view, const ProviderAddress& who, const Mode
   return false;
 }
 
-std::uint64_t least_bytes(const shards::View& view, const ModelId& model) {
-  std::set<std::uint64_t> told;
+std::uint64_t bytes_of_one(const shards::View& view, const ModelId& model,
+                           const ProviderAddress& self) {
+  std::multiset<std::uint64_t> told;
   for (const auto& [address, provider] : view.providers()) {
     const auto bytes = provider.expert_bytes.find(model);
     if (bytes != provider.expert_bytes.end() && bytes->second != 0 &&
-        holds_some(view, address, model))
+        holds_some(view, address, model)) {
+      if (address == self) return bytes->second;
       told.insert(bytes->second);
+    }
   }
-  return told.empty() ? 0 : *told.begin();
+  return told.empty() ? 0 : *std::next(told.begin(), static_cast<std::ptrdiff_t>(told.size() / 2));
 }
 
 bool could_take(const shards::View& view, const shards::Provider& who, const ExpertKey& key,
-                const std::set<ProviderAddress>& holders) {
+                const std::set<ProviderAddress>& holders, const ProviderAddress& self) {
   if (holders.contains(who.address) || who.is_draining || !who.repair_free_bytes) return false;
-  if (*who.repair_free_bytes == 0 || *who.repair_free_bytes < least_bytes(view, key.model))
+  if (*who.repair_free_bytes == 0 || *who.repair_free_bytes < bytes_of_one(view, key.model, self))
     return false;
   return who.repair_models.contains("*") || who.repair_models.contains(key.model) ||
          holds_some(view, who.address, key.model);
@@ -85,7 +88,7 @@ std::vector<ExpertKey> naive_repair(
       if (missing == 0 || !has_blob) continue;
       std::vector<std::pair<Hash32, ProviderAddress>> scores;
       for (const auto& [address, provider] : view.providers()) {
-        if (!could_take(view, provider, row.key, declaring)) continue;
+        if (!could_take(view, provider, row.key, declaring, options.self)) continue;
         scores.emplace_back(
             crypto::sha256("tenzro/moe/placement" + model + "/" + std::to_string(slot.first) + "/" +
                            std::to_string(slot.second) + to_base58(address)),

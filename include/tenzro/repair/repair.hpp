@@ -234,9 +234,11 @@ class Repair {
   Findings findings_;
 };
 
-/// The least that a holder in the view says an expert of that model takes; 0 where nobody says. Why
-/// the least: whoever exaggerates would make every candidate look full.
-[[nodiscard]] std::uint64_t expert_bytes(const shards::View& view, const ModelId& model);
+/// What an expert of the model takes: this node's own word where it holds one, else the middle of
+/// what its holders claim (of two the higher), so that one that lies changes little; 0 where nobody
+/// tells.
+[[nodiscard]] std::uint64_t expert_bytes(const shards::View& view, const ModelId& model,
+                                         const ProviderAddress& self);
 /// Whether that provider could be named for a copy of that model's experts.
 [[nodiscard]] bool is_candidate(const shards::View& view, const shards::Provider& provider,
                                 const ModelId& model, std::uint64_t expert_bytes);

@@ -323,6 +323,30 @@ TEST(Repair, SurplusIsFoundAndKeptWhereProvidersAreStrangers) {
   EXPECT_EQ(fixture.core->totals().drops, 0U);
 }
 
+TEST(Repair, OneLiarAboutTheSizeOfExpertsStopsNothing) {
+  for (const bool holds_some : {true, false}) {
+    for (const std::uint64_t lie : {std::uint64_t{1}, std::uint64_t{1} << 60U}) {
+      Fixture fixture([](Options& options) { options.models = {"m"}; });
+      fixture.mesh.add(4);
+      fixture.mesh.set();
+      fixture.mesh.hold(3, 100);
+      fixture.mesh.hold(4, 100);
+      fixture.mesh.hold(2, 0);
+      fixture.mesh.change_all([](auto& provider) {
+        provider.expert_bytes["m"] = 400;
+        if (provider.address != address(kSelf)) provider.repair_free_bytes.reset();
+      });
+      fixture.mesh.change(kSelf, [](auto& self) { self.repair_models = {"m"}; });
+      fixture.mesh.change(4, [&](auto& liar) { liar.expert_bytes["m"] = lie; });
+      if (!holds_some) fixture.mesh.view.withdraw(address(kSelf), {"m", 0, 100});
+      fixture.core->start(Instant{});
+      const Outbox out = fixture.run(seconds(415));
+      ASSERT_EQ(out.size(), 1U) << lie;
+      EXPECT_EQ(std::get<FetchExpert>(out[0]).bytes_max, 8 * 400U);
+    }
+  }
+}
+
 TEST(Repair, StoppedCoreCancelsWhatItHasAndBeginsNothing) {
   Fixture fixture;
   fixture.mesh.hold(2, 0);
