@@ -111,7 +111,10 @@ void Repair::examine(shards::View::Slot slot, const std::vector<shards::Candidat
 
 void Repair::examine_missing(shards::View::Slot slot, const std::vector<shards::Candidate>& holders,
                              std::size_t missing, const Copies& copies) {
-  if (!choose_blob(holders)) return;
+  const BlobChoice choice =
+      choose_blob(holders, known_blob({scan_->model, slot.first, slot.second}));
+  if (choice.is_disputed) ++found_.disputed;
+  if (!choice.blob && !choice.is_disputed) return;
   if (copies.staying == 0) is_urgent_ = true;
   std::vector<Contender> contenders;
   contenders.reserve(scan_->candidates.size());
@@ -126,6 +129,11 @@ void Repair::examine_missing(shards::View::Slot slot, const std::vector<shards::
     ++tracked_;
   }
   Track* const track = known == tracks.end() ? nullptr : &known->second;
+  if (track != nullptr && !track->blob) track->blob = choice.blob;
+  if (!choice.blob) {
+    if (track != nullptr) track->seen = pass_;
+    return;
+  }
   if (!names_self(rank(key, contenders), missing, track)) return;
   ++found_.named_here;
   if (rows_.size() < kRowsMax) rows_.push_back({std::move(key), copies.staying, copies.rate_max});

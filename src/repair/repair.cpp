@@ -120,6 +120,13 @@ bool Repair::wants(const shards::View& view, const ExpertKey& key) const {
   return need(view, view.candidates(key), key).missing > 0;
 }
 
+std::optional<BlobHash> Repair::known_blob(const ExpertKey& key) const {
+  const auto tracks = tracks_.find(key.model);
+  if (tracks == tracks_.end()) return std::nullopt;
+  const auto track = tracks->second.find({key.layer, key.expert});
+  return track == tracks->second.end() ? std::nullopt : track->second.blob;
+}
+
 bool Repair::may_start(Instant now) const {
   if (queue_.empty()) return false;
   if (options_.bytes_per_s != 0)
@@ -145,7 +152,7 @@ void Repair::start_fetch(Instant now, const shards::View& view, const ExpertKey&
   if (fetching_.contains(key)) return;
   const std::vector<shards::Candidate> holders = view.candidates(key);
   if (need(view, holders, key).missing == 0) return;
-  const std::optional<BlobHash> blob = choose_blob(holders);
+  const std::optional<BlobHash> blob = choose_blob(holders, known_blob(key)).blob;
   const std::uint64_t left = room.free_bytes - std::min(room.free_bytes, reserved_bytes_);
   const std::uint64_t expected = expert_bytes(view, key.model, options_.self);
   if (!blob || left < std::max<std::uint64_t>(1, expected)) return;

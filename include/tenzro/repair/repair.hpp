@@ -114,6 +114,7 @@ struct Findings {
   std::uint64_t one_holder = 0;  ///< of those: at most one that stays
   std::uint64_t named_here = 0;
   std::uint64_t surplus = 0;
+  std::uint64_t disputed = 0;  ///< missing, and open which bytes they are: not fetched
 };
 
 class Repair {
@@ -163,6 +164,7 @@ class Repair {
     std::map<ProviderAddress, std::uint64_t> named;        ///< since which pass
     std::map<ProviderAddress, std::uint64_t> passed_over;  ///< until which pass
     std::uint64_t seen = 0;
+    std::optional<BlobHash> blob;  ///< the first that was clear
   };
 
   struct Growth {
@@ -206,6 +208,7 @@ class Repair {
                    Outbox& out);
   [[nodiscard]] Need need(const shards::View& view, const std::vector<shards::Candidate>& holders,
                           const ExpertKey& key) const;
+  [[nodiscard]] std::optional<BlobHash> known_blob(const ExpertKey& key) const;
   [[nodiscard]] Duration time_of(std::uint64_t bytes) const;
 
   Options options_;

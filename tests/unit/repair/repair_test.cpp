@@ -347,6 +347,32 @@ TEST(Repair, OneLiarAboutTheSizeOfExpertsStopsNothing) {
   }
 }
 
+TEST(Repair, OnEqualVotesWhatWasDeclaredFirstIsFetchedAndElseNothing) {
+  for (const bool saw_it_before : {true, false}) {
+    // The liar's hash is the lower one, then the higher one.
+    for (const std::uint8_t lie : {std::uint8_t{1}, std::uint8_t{250}}) {
+      Fixture fixture([](Options& options) { options.policy.min_replication = 3; });
+      fixture.mesh.hold(2, 0, true, 200);
+      if (!saw_it_before) fixture.mesh.hold(3, 0, true, lie);
+      Room room{.free_bytes = 1'000'000, .is_busy = true};
+      fixture.core->start(Instant{});
+      run_until(*fixture.core, fixture.mesh.view, Instant{seconds(415)}, room);
+      fixture.mesh.hold(3, 0, true, lie);
+      std::vector<BlobHash> blobs;
+      for (const Action& action : fixture.run(seconds(500))) {
+        const auto* fetch = std::get_if<FetchExpert>(&action);
+        if (fetch != nullptr && fetch->key.expert == 0) blobs.push_back(fetch->blob);
+      }
+      if (saw_it_before) {
+        EXPECT_THAT(blobs, ElementsAre(blob(200)));
+      } else {
+        EXPECT_THAT(blobs, IsEmpty());
+        EXPECT_EQ(fixture.core->findings().disputed, 1U);
+      }
+    }
+  }
+}
+
 TEST(Repair, StoppedCoreCancelsWhatItHasAndBeginsNothing) {
   Fixture fixture;
   fixture.mesh.hold(2, 0);
