@@ -17,21 +17,18 @@ bool holds(const std::vector<shards::Candidate>& holders, const ProviderAddress&
   });
 }
 
-/// Holders that are alive and stay, the one to let go of its copy first.
+/// Holders that are alive and stay, the one to let go of its copy first. Which tier a copy is on
+/// has no say: nodes hear of tiers at different times, and two would drop for each other.
 std::vector<ProviderAddress> order_of_dropping(const ExpertKey& key,
                                                const std::vector<shards::Candidate>& holders) {
   std::vector<Contender> contenders;
-  std::map<ProviderAddress, bool> is_warm;
   for (const shards::Candidate& holder : holders) {
     const shards::Provider& provider = *holder.provider;
     if (provider.is_draining || provider.health != shards::Health::alive) continue;
     contenders.push_back(make_contender(provider.address));
-    is_warm.emplace(provider.address, holder.holding->is_warm);
   }
   std::vector<ProviderAddress> order = rank(key, contenders);
   std::reverse(order.begin(), order.end());
-  std::stable_partition(order.begin(), order.end(),
-                        [&](const ProviderAddress& address) { return !is_warm.at(address); });
   return order;
 }
 

@@ -24,11 +24,11 @@
 ///  - A fetch that is no longer wanted is cancelled, and `wants` is asked again before an expert is
 ///  admitted. Why: where views differ two may fetch for one row; the second then stops.
 ///  - While some expert is held by leaving nodes alone passes come eight times as often.
-///  - Above `max_replication` copies whose holders are alive, those on disk are dropped before
-///  those in memory, and of these the last in rank; each node drops only its own, and only if the
-///  surplus stood for two passes. The caller proves, before it lets go of its copy, that the others
-///  have theirs. Nothing is dropped where `drops_surplus` is false. Why: whoever declares a copy
-///  and passes the proof's question on to one that has it looks like a holder.
+///  - Above `max_replication` copies whose holders are alive the last in rank is dropped; each node
+///  drops only its own, and only if the surplus stood for two passes. The caller proves, before it
+///  lets go of its copy, that the others have theirs. Nothing is dropped where `drops_surplus` is
+///  false. Why: whoever declares a copy and passes the proof's question on to one that has it looks
+///  like a holder.
 /// Bounds: `kRowsMax` rows wait, `kTrackedMax` are remembered between passes (of others no
 /// candidate is passed over). Cost: a slice some hundred microseconds. Thread: the owner's only.
 /// Pure.

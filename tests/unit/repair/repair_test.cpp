@@ -293,9 +293,14 @@ TEST(Repair, BlobThatMostHoldersDeclareIsFetched) {
   EXPECT_TRUE(is_found);
 }
 
-TEST(Repair, SurplusIsDroppedByTheColdOnesLastInRankAfterTwoPassesAndOnlyBesideLivingOthers) {
+TEST(Repair, SurplusIsDroppedByTheLastInRankAfterTwoPassesAndOnlyBesideLivingOthers) {
   Fixture fixture([](Options& options) { options.policy.max_replication = 2; });
-  for (std::uint8_t holder = 1; holder <= 3; ++holder) fixture.mesh.hold(holder, 0, holder != 1);
+  // An expert of which this node is the last in rank.
+  const std::vector<Contender> all{make_contender(address(kSelf)), make_contender(address(2)),
+                                   make_contender(address(3))};
+  ExpertIndex expert = 0;
+  while (rank({"m", 0, expert}, all).back() != address(kSelf)) ++expert;
+  for (std::uint8_t holder = 1; holder <= 3; ++holder) fixture.mesh.hold(holder, expert);
   fixture.mesh.change(3, [](auto& other) { other.health = shards::Health::suspect; });
   fixture.core->start(Instant{});
   EXPECT_THAT(fixture.run(seconds(560)), IsEmpty());
@@ -304,9 +309,30 @@ TEST(Repair, SurplusIsDroppedByTheColdOnesLastInRankAfterTwoPassesAndOnlyBesideL
   const Outbox out = fixture.run(seconds(740));
   ASSERT_FALSE(out.empty());
   const auto& drop = std::get<DropExpert>(out[0]);
-  EXPECT_EQ(drop.key.expert, 0U);
+  EXPECT_EQ(drop.key.expert, expert);
   EXPECT_EQ(drop.blob, blob(9));
   EXPECT_THAT(drop.others, UnorderedElementsAre(address(2), address(3)));
+}
+
+TEST(Repair, HoldersThatSeeTiersDifferentlyNeverDropForEachOther) {
+  for (ExpertIndex expert = 0; expert < 20; ++expert) {
+    std::set<ProviderAddress> dropping;
+    for (std::uint8_t self = 1; self <= 3; ++self) {
+      MeshView mesh;
+      mesh.add_all(3);
+      // Each knows that its own copy is cold, and has not heard it of the others.
+      for (std::uint8_t holder = 1; holder <= 3; ++holder)
+        mesh.hold(holder, expert, holder != self);
+      Options options{.self = address(self), .interval = seconds(80), .grace = seconds(400)};
+      options.policy.max_replication = 2;
+      Repair core(options);
+      core.start(Instant{});
+      for (const Action& action : run_until(core, mesh.view, Instant{seconds(600)}, kRoom)) {
+        if (std::holds_alternative<DropExpert>(action)) dropping.insert(address(self));
+      }
+    }
+    EXPECT_EQ(dropping.size(), 1U) << expert;
+  }
 }
 
 TEST(Repair, SurplusIsFoundAndKeptWhereProvidersAreStrangers) {
