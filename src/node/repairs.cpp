@@ -109,7 +109,8 @@ void Node::hear_of_peers(Instant now) {
   if (presence_ == nullptr) return;
   for (Presence::Departed& gone : presence_->take_departed())
     repairs_->core.on_gone(now, gone.address, std::move(gone.held));
-  if (presence_->take_draining_news()) repairs_->core.on_leaving(now);
+  for (const ProviderAddress& address : presence_->take_leaving())
+    repairs_->core.on_leaving(now, address);
 }
 
 std::optional<Instant> Node::next_repair_deadline() const {

@@ -36,6 +36,7 @@ std::vector<ProviderAddress> order_of_dropping(const ExpertKey& key,
 
 void Repair::begin_pass(Instant now, const shards::View& view) {
   ++pass_;
+  pass_began_ = now;
   ++totals_.passes;
   next_pass_ = now + options_.interval;
   is_urgent_ = false;

@@ -255,7 +255,7 @@ TEST(Repair, NewsOfOneThatLeavesBringsAPassSoonAndMoreWhileItHoldsAnythingAlone)
   fixture.run(seconds(415));
   const auto before = fixture.core->totals().passes;
   fixture.mesh.change(2, [](auto& other) { other.is_draining = true; });
-  fixture.core->on_leaving(Instant{seconds(416)});
+  fixture.core->on_leaving(Instant{seconds(416)}, address(2));
   fixture.run(seconds(420));
   EXPECT_EQ(fixture.core->totals().passes, before + 1);
   fixture.run(seconds(460));
@@ -397,6 +397,70 @@ TEST(Repair, OnEqualVotesWhatWasDeclaredFirstIsFetchedAndElseNothing) {
       }
     }
   }
+}
+
+TEST(Repair, WhoeverSaysAgainAndAgainThatItLeavesBringsNoMorePasses) {
+  for (const std::uint8_t leavers : {1, 30}) {
+    Fixture fixture([](Options& options) { options.max_admissions = 0; });
+    fixture.core->start(Instant{});
+    fixture.run(seconds(415));
+    const auto before = fixture.core->totals().passes;
+    for (int second = 416; second < 416 + 80; ++second) {
+      fixture.core->on_leaving(Instant{seconds(second)},
+                               address(static_cast<std::uint8_t>(2 + second % leavers)));
+      fixture.run(seconds(second));
+    }
+    const auto passes = fixture.core->totals().passes - before;
+    // One, and the regular one; of many, one in an eighth of the interval.
+    EXPECT_LE(passes, leavers == 1 ? 2U : 8U);
+    EXPECT_GE(passes, 1U);
+  }
+}
+
+TEST(Repair, FetchesAtOnceAreBoundedWhereExpertsAreCountedToo) {
+  Fixture fixture([](Options& options) {
+    options.max_admissions = 10;
+    options.fetches_max = 3;
+  });
+  for (ExpertIndex e = 0; e < 10; ++e) fixture.mesh.hold(2, e);
+  fixture.mesh.change(3, [](auto& other) { other.repair_free_bytes.reset(); });
+  fixture.core->start(Instant{});
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(415))), ElementsAre(0U, 1U, 2U));
+  fixture.core->on_fetched(Instant{seconds(415)}, {"m", 0, 0}, std::uint64_t{10});
+  fixture.mesh.hold(kSelf, 0);
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(416))), ElementsAre(3U));
+}
+
+TEST(Repair, RowWithoutRoomWaitsAtTheFrontUntilThereIsSome) {
+  Fixture fixture;
+  for (ExpertIndex e = 0; e < 3; ++e) fixture.mesh.hold(2, e);
+  fixture.mesh.change_all([](auto& provider) { provider.expert_bytes["m"] = 400; });
+  fixture.mesh.change(3, [](auto& other) { other.repair_free_bytes.reset(); });
+  fixture.core->start(Instant{});
+  EXPECT_THAT(
+      run_until(*fixture.core, fixture.mesh.view, Instant{seconds(415)}, {.free_bytes = 399}),
+      IsEmpty());
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(417))), ElementsAre(0U, 1U));
+}
+
+TEST(Repair, TickLooksAtNoMoreThanItsRows) {
+  Fixture fixture;
+  for (ExpertIndex e = 0; e < 200; ++e) fixture.mesh.hold(2, e);
+  fixture.mesh.change(3, [](auto& other) { other.repair_free_bytes.reset(); });
+  fixture.core->start(Instant{});
+  const Room busy{.free_bytes = 1'000'000, .is_busy = true};
+  EXPECT_THAT(run_until(*fixture.core, fixture.mesh.view, Instant{seconds(415)}, busy), IsEmpty());
+  // Others took them meanwhile: all but the last.
+  for (ExpertIndex e = 0; e < 199; ++e) fixture.mesh.hold(3, e);
+  Instant now{seconds(416)};
+  std::size_t ticks = 0;
+  Outbox out;
+  while (out.empty() && ticks < 10) {
+    ++ticks;
+    fixture.core->on_tick(now, fixture.mesh.view, kRoom, out);
+  }
+  EXPECT_EQ(ticks, 199 / Repair::kRowsPerTick + 1);
+  EXPECT_THAT(Fixture::fetched(out), ElementsAre(199U));
 }
 
 TEST(Repair, StoppedCoreCancelsWhatItHasAndBeginsNothing) {
