@@ -153,6 +153,8 @@ void add_repair(Page& page, const repair::Repair& repair) {
              {{"holders", "one_or_none"}});
   page.gauge("tenzro_under_replicated_experts", kMissing, found.under_replicated - found.one_holder,
              {{"holders", "more"}});
+  page.gauge("tenzro_repair_disputed_experts",
+             "Missing experts of which it is open which bytes they are", found.disputed);
   page.gauge("tenzro_repair_absent_providers", "Providers that went and may come back",
              repair.absent());
 }

@@ -126,7 +126,8 @@ node::Options node_options(const config::Config& config) {
                     .max_admissions = config.repair.max_admissions,
                     .bytes_per_s = config.repair.rate,
                     .models = {config.repair.models.begin(), config.repair.models.end()},
-                    .held_bytes_max = config.repair.held_max};
+                    .held_bytes_max = config.repair.held_max,
+                    .drops_surplus = !config.gossip.allow.empty()};
   options.prepare.source.hub_url = config.prepare.hub_url;
   options.prepare.source.plain_http = config.prepare.plain_http;
   options.prepare.source.ranges_max = config.prepare.ranges_max;

@@ -32,7 +32,7 @@ void Serving::on_request(Instant now, const work::PeerRequest& request, Admissio
   }
   if (admission == Admission::refused)
     return refuse_with("blobs are served to providers that this node knows, and to no others");
-  const bool has_room = reads_.size() < options_.reads_max &&
+  const bool has_room = admission == Admission::admitted && reads_.size() < options_.reads_max &&
                         reads_of(request.from) < options_.peer_reads_max &&
                         bucket_.take(now, asked->length);
   if (!has_room) {

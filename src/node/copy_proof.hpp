@@ -40,6 +40,8 @@ class CopyProof {
 
   [[nodiscard]] const ExpertKey& key() const { return key_; }
 
+  [[nodiscard]] const BlobHash& blob() const { return blob_; }
+
  private:
   ExpertKey key_;
   BlobHash blob_;

@@ -1,8 +1,16 @@
 #include "tenzro/node/node.hpp"
 
 #include "presence.hpp"
+#include "repairs.hpp"
 
 namespace tenzro::node {
+
+fetch::Admission Node::admission_of(const work::PeerRequest& request) const {
+  if (!may_fetch(request.from)) return fetch::Admission::refused;
+  const auto asked = wire::decode_blob_request(request.bytes);
+  return asked && repairs_->is_letting_go_of(asked->hash) ? fetch::Admission::later
+                                                          : fetch::Admission::admitted;
+}
 
 void Node::on_peer_request(Instant now, work::PeerRequest request, Outbox& out) {
   switch (request.protocol) {
@@ -20,10 +28,7 @@ void Node::on_peer_request(Instant now, work::PeerRequest request, Outbox& out) 
       }
       break;
     case wire::Protocol::blob:
-      serving_.on_request(
-          now, request,
-          may_fetch(request.from) ? fetch::Admission::admitted : fetch::Admission::refused,
-          serving_out_);
+      serving_.on_request(now, request, admission_of(request), serving_out_);
       break;
   }
   settle(now, out);

@@ -41,6 +41,11 @@ Status Node::is_held(const prepare::LoadPrepared& load) const {
 
 void Node::load_prepared(Instant now, prepare::LoadPrepared& load) {
   if (load.blob.empty()) return prepare_.on_loaded(now, load.id, is_held(load), prepare_out_);
+  if (is_draining_) {
+    const Status refused =
+        fail(ErrorCode::infrastructure, "", "this node is draining and takes no new experts");
+    return prepare_.on_loaded(now, load.id, refused, prepare_out_);
+  }
   const RequestId waiter{static_cast<std::uint64_t>(load.id) | kPreparedBit};
   holder::LoadSource source{.uri = load.uri, .is_inline = false};
   if (const auto uri = wire::parse_blob_uri(load.uri)) source.uri_hash = uri->hash;

@@ -184,7 +184,7 @@ void Presence::update_provider(const ProviderAddress& address) {
   const auto known = view_.providers().find(address);
   const bool was_draining = known != view_.providers().end() && known->second.is_draining;
   shards::Provider provider = to_provider(address, *peer);
-  has_draining_news_ = has_draining_news_ || (provider.is_draining && !was_draining);
+  if (provider.is_draining && !was_draining) leaving_.insert(address);
   view_.set_provider(provider);
 }
 

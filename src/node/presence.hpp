@@ -59,7 +59,7 @@ class Presence {
   [[nodiscard]] std::vector<Departed> take_departed() { return std::exchange(departed_, {}); }
 
   /// Whether some provider began to drain since this was asked last.
-  [[nodiscard]] bool take_draining_news() { return std::exchange(has_draining_news_, false); }
+  [[nodiscard]] std::set<ProviderAddress> take_leaving() { return std::exchange(leaving_, {}); }
 
   [[nodiscard]] std::optional<Instant> next_deadline() const { return gossip_.next_deadline(); }
 
@@ -80,7 +80,7 @@ class Presence {
   std::set<ModelId> own_models_;
   std::set<ModelId> models_;  ///< asked about
   std::vector<Departed> departed_;
-  bool has_draining_news_ = false;
+  std::set<ProviderAddress> leaving_;
 };
 
 }  // namespace tenzro::node

@@ -27,6 +27,7 @@ repair::Options repair_options(const Options& options, const ProviderAddress& se
                        .grace = repair.grace,
                        .max_admissions = repair.max_admissions,
                        .bytes_per_s = repair.bytes_per_s,
+                       .drops_surplus = repair.drops_surplus,
                        .models = repair.models};
   if (made.grace == Duration{0}) made.grace = made.interval * kGraceIntervals.count();
   made.policy = {options.policy.min_replication, options.policy.max_replication,
@@ -38,6 +39,13 @@ repair::Options repair_options(const Options& options, const ProviderAddress& se
 
 Repairs::Repairs(const Options& options, const ProviderAddress& self)
     : core(repair_options(options, self)) {}
+
+bool Repairs::is_letting_go_of(const BlobHash& blob) const {
+  return std::any_of(drops.begin(), drops.end(),
+                     [&](const auto& entry) { return entry.second.blob() == blob; }) ||
+         std::any_of(unloads.begin(), unloads.end(),
+                     [&](const auto& entry) { return entry.second == blob; });
+}
 
 const repair::Repair& Node::repair() const {
   return repairs_->core;
@@ -101,7 +109,8 @@ void Node::hear_of_peers(Instant now) {
   if (presence_ == nullptr) return;
   for (Presence::Departed& gone : presence_->take_departed())
     repairs_->core.on_gone(now, gone.address, std::move(gone.held));
-  if (presence_->take_draining_news()) repairs_->core.on_leaving(now);
+  for (const ProviderAddress& address : presence_->take_leaving())
+    repairs_->core.on_leaving(now, address);
 }
 
 std::optional<Instant> Node::next_repair_deadline() const {
@@ -175,7 +184,10 @@ bool Node::is_still_wanted(RequestId request) const {
 void Node::on_own_answers(Instant now, Outbox& out) {
   for (auto& [request, answer] : std::exchange(repairs_->answers, {})) {
     const auto load = repairs_->loads.extract(request);
-    if (!load) continue;  // a copy was given up
+    if (!load) {  // a copy was given up
+      repairs_->unloads.erase(request);
+      continue;
+    }
     repairs_->requests.erase(load.mapped());
     if (answer) {
       repairs_->core.on_fetched(now, load.mapped(), std::get<rpc::ExpertRow>(*answer).approx_bytes);
@@ -225,6 +237,7 @@ void Node::advance_drop(RequestId request, Outbox& out) {
   if (drop == repairs_->drops.end() || drop->second.state() == CopyProof::State::open) return;
   const bool is_proven = drop->second.state() == CopyProof::State::proven;
   const ExpertKey key = drop->second.key();
+  const BlobHash blob = drop->second.blob();
   repairs_->drops.erase(drop);
   if (!is_proven) {
     requests_.erase(request);
@@ -233,6 +246,7 @@ void Node::advance_drop(RequestId request, Outbox& out) {
   out.emplace_back(Notice{"expert " + key.model + " l" + std::to_string(key.layer) + "/e" +
                           std::to_string(key.expert) +
                           " is dropped here: others hold enough copies"});
+  repairs_->unloads.emplace(request, blob);
   holder_.unload_expert(request, key, holder_out_);
 }
 

@@ -19,11 +19,16 @@ namespace tenzro::node {
 struct Repairs {
   Repairs(const Options& options, const ProviderAddress& self);
 
+  /// Such a blob is served to nobody. Why: whoever is asked to prove its copy could pass the
+  /// question on to this node, and two that drop for each other must both fail.
+  [[nodiscard]] bool is_letting_go_of(const BlobHash& blob) const;
+
   repair::Repair core;
   std::uint64_t last_request = 0;
   std::map<RequestId, ExpertKey> loads;
   std::map<ExpertKey, RequestId> requests;  ///< the same, by expert
   std::map<RequestId, CopyProof> drops;
+  std::map<RequestId, BlobHash> unloads;  ///< proven, and not yet gone from here
   /// Not yet taken by Node::on_own_answers; empty between events.
   std::vector<std::pair<RequestId, Result<rpc::Answer>>> answers;
   std::optional<std::uint64_t> disk_free;

@@ -39,16 +39,19 @@ Need need_of(const Copies& copies, const Policy& policy) {
   return {};
 }
 
-std::optional<BlobHash> choose_blob(const std::vector<shards::Candidate>& holders) {
-  std::map<BlobHash, std::size_t> votes;  // ordered: the lower hash wins a tie
+BlobChoice choose_blob(const std::vector<shards::Candidate>& holders,
+                       const std::optional<BlobHash>& known) {
+  std::map<BlobHash, std::size_t> votes;
+  std::size_t most = 0;
   for (const shards::Candidate& holder : holders) {
     if (holder.holding->blob != BlobHash{} && holder.holding->blob_uri)
-      ++votes[holder.holding->blob];
+      most = std::max(most, ++votes[holder.holding->blob]);
   }
-  const auto best = std::max_element(
-      votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (best == votes.end()) return std::nullopt;
-  return best->first;
+  std::erase_if(votes, [&](const auto& vote) { return vote.second < most; });
+  if (votes.empty()) return {};
+  if (votes.size() == 1) return {.blob = votes.begin()->first};
+  if (known && votes.contains(*known)) return {.blob = known};
+  return {.is_disputed = true};
 }
 
 }  // namespace tenzro::repair

@@ -17,21 +17,18 @@ bool holds(const std::vector<shards::Candidate>& holders, const ProviderAddress&
   });
 }
 
-/// Holders that are alive and stay, the one to let go of its copy first.
+/// Holders that are alive and stay, the one to let go of its copy first. Which tier a copy is on
+/// has no say: nodes hear of tiers at different times, and two would drop for each other.
 std::vector<ProviderAddress> order_of_dropping(const ExpertKey& key,
                                                const std::vector<shards::Candidate>& holders) {
   std::vector<Contender> contenders;
-  std::map<ProviderAddress, bool> is_warm;
   for (const shards::Candidate& holder : holders) {
     const shards::Provider& provider = *holder.provider;
     if (provider.is_draining || provider.health != shards::Health::alive) continue;
     contenders.push_back(make_contender(provider.address));
-    is_warm.emplace(provider.address, holder.holding->is_warm);
   }
   std::vector<ProviderAddress> order = rank(key, contenders);
   std::reverse(order.begin(), order.end());
-  std::stable_partition(order.begin(), order.end(),
-                        [&](const ProviderAddress& address) { return !is_warm.at(address); });
   return order;
 }
 
@@ -39,6 +36,7 @@ std::vector<ProviderAddress> order_of_dropping(const ExpertKey& key,
 
 void Repair::begin_pass(Instant now, const shards::View& view) {
   ++pass_;
+  pass_began_ = now;
   ++totals_.passes;
   next_pass_ = now + options_.interval;
   is_urgent_ = false;
@@ -71,7 +69,7 @@ void Repair::note_growth(const shards::View& view) {
 void Repair::begin_model(const shards::View& view) {
   if (models_.empty()) return;
   *scan_ = Scan{.model = models_.front()};
-  const std::uint64_t bytes = expert_bytes(view, scan_->model);
+  const std::uint64_t bytes = expert_bytes(view, scan_->model, options_.self);
   for (const auto& [address, provider] : view.providers()) {
     if (!is_candidate(view, provider, scan_->model, bytes)) continue;
     scan_->candidates.push_back(make_contender(address));
@@ -111,7 +109,10 @@ void Repair::examine(shards::View::Slot slot, const std::vector<shards::Candidat
 
 void Repair::examine_missing(shards::View::Slot slot, const std::vector<shards::Candidate>& holders,
                              std::size_t missing, const Copies& copies) {
-  if (!choose_blob(holders)) return;
+  const BlobChoice choice =
+      choose_blob(holders, known_blob({scan_->model, slot.first, slot.second}));
+  if (choice.is_disputed) ++found_.disputed;
+  if (!choice.blob && !choice.is_disputed) return;
   if (copies.staying == 0) is_urgent_ = true;
   std::vector<Contender> contenders;
   contenders.reserve(scan_->candidates.size());
@@ -126,6 +127,11 @@ void Repair::examine_missing(shards::View::Slot slot, const std::vector<shards::
     ++tracked_;
   }
   Track* const track = known == tracks.end() ? nullptr : &known->second;
+  if (track != nullptr && !track->blob) track->blob = choice.blob;
+  if (!choice.blob) {
+    if (track != nullptr) track->seen = pass_;
+    return;
+  }
   if (!names_self(rank(key, contenders), missing, track)) return;
   ++found_.named_here;
   if (rows_.size() < kRowsMax) rows_.push_back({std::move(key), copies.staying, copies.rate_max});
@@ -179,7 +185,8 @@ void Repair::examine_surplus(const ExpertKey& key, const std::vector<shards::Can
     return holder.provider->address == options_.self;
   });
   // Bytes that cannot be fetched again are kept: nobody else could prove to have them.
-  if (!stood || drops_ >= drops_max || own->holding->blob == BlobHash{}) return;
+  if (!options_.drops_surplus || !stood || drops_ >= drops_max || own->holding->blob == BlobHash{})
+    return;
   ++drops_;
   ++totals_.drops;
   out.emplace_back(DropExpert{key, own->holding->blob, {first_kept, order.end()}});

@@ -13,6 +13,8 @@ constexpr std::uint32_t kTriesPerAdmission = 4;
 constexpr Duration kRateBurst = std::chrono::seconds(1);
 /// A busy node looks again so much later.
 constexpr Duration kBusyPause = std::chrono::milliseconds(200);
+/// One without room looks again so much later, or when a fetch is over.
+constexpr Duration kRoomPause = std::chrono::seconds(1);
 
 /// From 0 to an eighth of the interval, by address: nodes that start together do not all ask at
 /// once.
@@ -23,16 +25,21 @@ Duration phase_of(const ProviderAddress& address, Duration interval) {
 
 }  // namespace
 
-std::uint64_t expert_bytes(const shards::View& view, const ModelId& model) {
-  std::uint64_t least = 0;
+std::uint64_t expert_bytes(const shards::View& view, const ModelId& model,
+                           const ProviderAddress& self) {
+  std::vector<std::uint64_t> claims;
   for (const auto& [address, provider] : view.providers()) {
     const auto bytes = provider.expert_bytes.find(model);
     if (bytes == provider.expert_bytes.end() || bytes->second == 0) continue;
     const shards::View::Held* held = view.held(address);
     if (held == nullptr || !held->contains(model)) continue;
-    least = least == 0 ? bytes->second : std::min(least, bytes->second);
+    if (address == self) return bytes->second;
+    claims.push_back(bytes->second);
   }
-  return least;
+  if (claims.empty()) return 0;
+  const auto middle = claims.begin() + static_cast<std::ptrdiff_t>(claims.size() / 2);
+  std::nth_element(claims.begin(), middle, claims.end());
+  return *middle;
 }
 
 bool is_candidate(const shards::View& view, const shards::Provider& provider, const ModelId& model,
@@ -66,9 +73,13 @@ void Repair::on_gone(Instant now, const ProviderAddress& address, shards::View::
   absent_.on_gone(now, address, std::move(held));
 }
 
-void Repair::on_leaving(Instant now) {
+void Repair::on_leaving(Instant now, const ProviderAddress& address) {
+  std::erase_if(leavers_,
+                [&](const auto& entry) { return entry.second + options_.interval <= now; });
+  if (leavers_.size() >= kLeaversMax || !leavers_.emplace(address, now).second) return;
   if (!next_pass_ || scan_) return;
-  const Instant soon = now + phase_of(options_.self, options_.interval);
+  const Instant soon = std::max(now + phase_of(options_.self, options_.interval),
+                                pass_began_ + options_.interval / 8);
   next_pass_ = std::min(*next_pass_, std::max(first_pass_, soon));
 }
 
@@ -115,11 +126,19 @@ bool Repair::wants(const shards::View& view, const ExpertKey& key) const {
   return need(view, view.candidates(key), key).missing > 0;
 }
 
+std::optional<BlobHash> Repair::known_blob(const ExpertKey& key) const {
+  const auto tracks = tracks_.find(key.model);
+  if (tracks == tracks_.end()) return std::nullopt;
+  const auto track = tracks->second.find({key.layer, key.expert});
+  return track == tracks->second.end() ? std::nullopt : track->second.blob;
+}
+
 bool Repair::may_start(Instant now) const {
   if (queue_.empty()) return false;
   if (options_.bytes_per_s != 0)
     return fetching_.size() < options_.fetches_max && rate_open_ <= now;
-  return fetching_.size() + admitted_ < options_.max_admissions &&
+  return fetching_.size() < options_.fetches_max &&
+         fetching_.size() + admitted_ < options_.max_admissions &&
          started_ < options_.max_admissions * kTriesPerAdmission;
 }
 
@@ -128,22 +147,29 @@ void Repair::start_fetches(Instant now, const shards::View& view, const Room& ro
     work_due_ = now + kBusyPause;
     return;
   }
-  while (may_start(now)) {
-    const ExpertKey key = queue_.front().key;
+  for (std::size_t looked = 0; may_start(now); ++looked) {
+    if (looked == kRowsPerTick) {
+      work_due_ = now;
+      return;
+    }
+    if (!start_fetch(now, view, queue_.front().key, room, out)) {
+      work_due_ = now + kRoomPause;
+      return;
+    }
     queue_.pop_front();
-    start_fetch(now, view, key, room, out);
   }
 }
 
-void Repair::start_fetch(Instant now, const shards::View& view, const ExpertKey& key,
+bool Repair::start_fetch(Instant now, const shards::View& view, const ExpertKey& key,
                          const Room& room, Outbox& out) {
-  if (fetching_.contains(key)) return;
+  if (fetching_.contains(key)) return true;
   const std::vector<shards::Candidate> holders = view.candidates(key);
-  if (need(view, holders, key).missing == 0) return;
-  const std::optional<BlobHash> blob = choose_blob(holders);
+  if (need(view, holders, key).missing == 0) return true;
+  const std::optional<BlobHash> blob = choose_blob(holders, known_blob(key)).blob;
   const std::uint64_t left = room.free_bytes - std::min(room.free_bytes, reserved_bytes_);
-  const std::uint64_t expected = expert_bytes(view, key.model);
-  if (!blob || left < std::max<std::uint64_t>(1, expected)) return;
+  const std::uint64_t expected = expert_bytes(view, key.model, options_.self);
+  if (!blob) return true;
+  if (left < std::max<std::uint64_t>(1, expected)) return false;
   // Unknown: one at a time may take all there is.
   const std::uint64_t largest =
       expected == 0 || expected > left / kOversizeMax ? left : expected * kOversizeMax;
@@ -153,6 +179,7 @@ void Repair::start_fetch(Instant now, const shards::View& view, const ExpertKey&
   ++totals_.fetches;
   rate_open_ = std::max(rate_open_, now + -kRateBurst) + time_of(expected);
   out.emplace_back(FetchExpert{key, *blob, largest});
+  return true;
 }
 
 void Repair::on_tick(Instant now, const shards::View& view, const Room& room, Outbox& out) {

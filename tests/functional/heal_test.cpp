@@ -31,10 +31,10 @@ double admitted_bytes(MeshProcesses& mesh, const std::vector<std::size_t>& nodes
 }
 
 TEST(MeshOfFour, HolderThatLeavesForGoodIsReplacedByCopiesOfTheOthers) {
-  MeshProcesses mesh(4, 2, [](std::size_t index, MeshNode& node) {
-    heal_quickly(index, node);
-    // Loads that come slowly look like a loss: what is fetched too many then goes again.
-    node.extra_config += "[policy]\nmax_replication = 2\n";
+  MeshProcesses mesh(4, 2, [](std::size_t /*index*/, MeshNode& node) {
+    // Loads that come slowly look like a loss, and what is fetched too many then stays: a grace
+    // longer than they take.
+    node.extra_config = "[repair]\ninterval_s = 1\ngrace_s = 20\nmax_admissions = 4\n";
   });
   const json call = tiny_forward(12);
   const std::string expected = outputs_of_one_node(call);

@@ -223,7 +223,7 @@ void RepairWorld::set_draining(std::size_t node) {
   for (const repair::Action& action : out) take(node, action);
   tell_all(node, [this, node](std::size_t i) {
     nodes_[i].view->set_provider(provider_of(node));
-    nodes_[i].core->on_leaving(now_);
+    nodes_[i].core->on_leaving(now_, nodes_[node].address);
   });
 }
 

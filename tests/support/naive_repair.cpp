@@ -1,6 +1,7 @@
 #include "support/naive_repair.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "tenzro/base/bytes.hpp"
@@ -24,21 +25,31 @@ bool holds_some(const shards::View& view, const ProviderAddress& who, const Mode
   return false;
 }
 
-std::uint64_t least_bytes(const shards::View& view, const ModelId& model) {
-  std::set<std::uint64_t> told;
+std::uint64_t bytes_of_one(const shards::View& view, const ModelId& model,
+                           const ProviderAddress& self) {
+  std::multiset<std::uint64_t> told;
   for (const auto& [address, provider] : view.providers()) {
     const auto bytes = provider.expert_bytes.find(model);
     if (bytes != provider.expert_bytes.end() && bytes->second != 0 &&
-        holds_some(view, address, model))
+        holds_some(view, address, model)) {
+      if (address == self) return bytes->second;
       told.insert(bytes->second);
+    }
   }
-  return told.empty() ? 0 : *told.begin();
+  return told.empty() ? 0 : *std::next(told.begin(), static_cast<std::ptrdiff_t>(told.size() / 2));
+}
+
+bool has_winner(const std::map<BlobHash, std::size_t>& votes) {
+  std::vector<std::size_t> counts;
+  for (const auto& [blob, count] : votes) counts.push_back(count);
+  std::sort(counts.rbegin(), counts.rend());
+  return counts.size() == 1 || (counts.size() > 1 && counts[0] > counts[1]);
 }
 
 bool could_take(const shards::View& view, const shards::Provider& who, const ExpertKey& key,
-                const std::set<ProviderAddress>& holders) {
+                const std::set<ProviderAddress>& holders, const ProviderAddress& self) {
   if (holders.contains(who.address) || who.is_draining || !who.repair_free_bytes) return false;
-  if (*who.repair_free_bytes == 0 || *who.repair_free_bytes < least_bytes(view, key.model))
+  if (*who.repair_free_bytes == 0 || *who.repair_free_bytes < bytes_of_one(view, key.model, self))
     return false;
   return who.repair_models.contains("*") || who.repair_models.contains(key.model) ||
          holds_some(view, who.address, key.model);
@@ -58,12 +69,13 @@ std::vector<ExpertKey> naive_repair(
       Row row{.key = {model, slot.first, slot.second}};
       std::set<ProviderAddress> counted;
       std::set<ProviderAddress> declaring;
-      bool has_blob = false;
+      std::map<BlobHash, std::size_t> votes;
       std::vector<std::uint32_t> rates;
       for (const auto& holder : holders) {
         declaring.insert(holder.provider->address);
         row.rate = std::max(row.rate, holder.provider->committed_tps);
-        has_blob = has_blob || (holder.holding->blob_uri && holder.holding->blob != BlobHash{});
+        if (holder.holding->blob_uri && holder.holding->blob != BlobHash{})
+          ++votes[holder.holding->blob];
         if (holder.provider->is_draining) continue;
         ++row.staying;
         rates.push_back(holder.provider->committed_tps);
@@ -82,10 +94,10 @@ std::vector<ExpertKey> naive_repair(
                      options.policy.hot_threshold_tps) {
         missing = 1;
       }
-      if (missing == 0 || !has_blob) continue;
+      if (missing == 0 || !has_winner(votes)) continue;
       std::vector<std::pair<Hash32, ProviderAddress>> scores;
       for (const auto& [address, provider] : view.providers()) {
-        if (!could_take(view, provider, row.key, declaring)) continue;
+        if (!could_take(view, provider, row.key, declaring, options.self)) continue;
         scores.emplace_back(
             crypto::sha256("tenzro/moe/placement" + model + "/" + std::to_string(slot.first) + "/" +
                            std::to_string(slot.second) + to_base58(address)),

@@ -43,7 +43,8 @@ struct ServingTotals {
 using ServingAction = std::variant<work::Store, work::SendReply, work::RefuseRequest>;
 using ServingOutbox = std::vector<ServingAction>;
 
-enum class Admission : std::uint8_t { refused, admitted };
+/// `later`: a request that is one is answered `busy`.
+enum class Admission : std::uint8_t { refused, later, admitted };
 
 class Serving {
  public:

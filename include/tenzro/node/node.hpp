@@ -84,6 +84,9 @@ struct RepairOptions {
   /// Bytes of experts, on both tiers, beyond which it takes no more by itself; 0: four times the
   /// memory budget.
   std::uint64_t held_bytes_max = 0;
+  /// Whether copies beyond the maximum go: only where every provider is one that the operator
+  /// named.
+  bool drops_surplus = true;
 };
 
 struct Options {
@@ -438,6 +441,7 @@ class Node {
   void on_fetched(const fetch::Finished& finished, Outbox& out);
   void let_go_of_fetched(RequestId request, Outbox& out);
   void release_fetched(const BlobHash& hash, Outbox& out);
+  [[nodiscard]] fetch::Admission admission_of(const work::PeerRequest& request) const;
   void take_serving(fetch::ServingAction& action, Outbox& out);
 
   // repairs.cpp: copies that the mesh lacks, fetched as if this node called itself

@@ -53,9 +53,16 @@ struct Need {
                                   const ProviderAddress& self);
 [[nodiscard]] Need need_of(const Copies& copies, const Policy& policy);
 
-/// The blob to fetch: what most holders declare, of equal counts the lower hash; nothing where
-/// nobody declares one. Why most: whoever declares other bytes under that name is then alone with
-/// them.
-[[nodiscard]] std::optional<BlobHash> choose_blob(const std::vector<shards::Candidate>& holders);
+/// The blob to fetch: what most holders declare, of equal counts `known`; nothing where nobody
+/// declares one, or where equal counts leave it open. Why most: whoever declares other bytes under
+/// that name is then alone with them. Why nothing: a rule that anyone can work out lets whoever
+/// declares other bytes win.
+struct BlobChoice {
+  std::optional<BlobHash> blob;
+  bool is_disputed = false;
+};
+
+[[nodiscard]] BlobChoice choose_blob(const std::vector<shards::Candidate>& holders,
+                                     const std::optional<BlobHash>& known);
 
 }  // namespace tenzro::repair

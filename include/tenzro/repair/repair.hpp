@@ -23,11 +23,13 @@
 ///  what to fetch and from whom, and nothing else.
 ///  - A fetch that is no longer wanted is cancelled, and `wants` is asked again before an expert is
 ///  admitted. Why: where views differ two may fetch for one row; the second then stops.
-///  - While some expert is held by leaving nodes alone passes come eight times as often.
-///  - Above `max_replication` copies whose holders are alive, those on disk are dropped before
-///  those in memory, and of these the last in rank; each node drops only its own, and only if the
-///  surplus stood for two passes. The caller proves, before it lets go of its copy, that the others
-///  have theirs.
+///  - While some expert is held by leaving nodes alone passes come eight times as often; never more
+///  often than that, whatever is heard.
+///  - Above `max_replication` copies whose holders are alive the last in rank is dropped; each node
+///  drops only its own, and only if the surplus stood for two passes. The caller proves, before it
+///  lets go of its copy, that the others have theirs. Nothing is dropped where `drops_surplus` is
+///  false. Why: whoever declares a copy and passes the proof's question on to one that has it looks
+///  like a holder.
 /// Bounds: `kRowsMax` rows wait, `kTrackedMax` are remembered between passes (of others no
 /// candidate is passed over). Cost: a slice some hundred microseconds. Thread: the owner's only.
 /// Pure.
@@ -58,8 +60,10 @@ struct Options {
   std::uint32_t max_admissions = 2;
   /// 0: counted in experts.
   std::uint64_t bytes_per_s = 0;
-  std::size_t fetches_max = 4;  ///< at once, under a byte rate
+  std::size_t fetches_max = 4;  ///< at once
   Policy policy;
+  /// False: what is surplus is found and kept.
+  bool drops_surplus = true;
   /// "*": every model.
   std::set<ModelId> models;
   std::size_t slots_per_slice = 256;
@@ -111,12 +115,15 @@ struct Findings {
   std::uint64_t one_holder = 0;  ///< of those: at most one that stays
   std::uint64_t named_here = 0;
   std::uint64_t surplus = 0;
+  std::uint64_t disputed = 0;  ///< missing, and open which bytes they are: not fetched
 };
 
 class Repair {
  public:
   static constexpr std::size_t kRowsMax = 65'536;
   static constexpr std::size_t kTrackedMax = 65'536;
+  static constexpr std::size_t kLeaversMax = 1024;  ///< remembered; more bring no pass
+  static constexpr std::size_t kRowsPerTick = 64;
   static constexpr std::uint64_t kPatience = 2;  ///< passes
   static constexpr std::uint64_t kPassedOverFor = 8;
 
@@ -125,8 +132,9 @@ class Repair {
   void start(Instant now);
   /// A provider left the view with what it had declared.
   void on_gone(Instant now, const ProviderAddress& address, shards::View::Held held);
-  /// Some provider began to leave.
-  void on_leaving(Instant now);
+  /// A provider began to leave. Once an interval of each: whoever says it again and again gets no
+  /// more passes by it.
+  void on_leaving(Instant now, const ProviderAddress& address);
   /// A FetchExpert is over: what the expert takes, or why it is not here. Ignores what was
   /// cancelled.
   void on_fetched(Instant now, const ExpertKey& key, const Result<std::uint64_t>& bytes);
@@ -160,6 +168,7 @@ class Repair {
     std::map<ProviderAddress, std::uint64_t> named;        ///< since which pass
     std::map<ProviderAddress, std::uint64_t> passed_over;  ///< until which pass
     std::uint64_t seen = 0;
+    std::optional<BlobHash> blob;  ///< the first that was clear
   };
 
   struct Growth {
@@ -199,10 +208,12 @@ class Repair {
   // repair.cpp
   [[nodiscard]] bool may_start(Instant now) const;
   void start_fetches(Instant now, const shards::View& view, const Room& room, Outbox& out);
-  void start_fetch(Instant now, const shards::View& view, const ExpertKey& key, const Room& room,
+  /// False: no room for it now.
+  bool start_fetch(Instant now, const shards::View& view, const ExpertKey& key, const Room& room,
                    Outbox& out);
   [[nodiscard]] Need need(const shards::View& view, const std::vector<shards::Candidate>& holders,
                           const ExpertKey& key) const;
+  [[nodiscard]] std::optional<BlobHash> known_blob(const ExpertKey& key) const;
   [[nodiscard]] Duration time_of(std::uint64_t bytes) const;
 
   Options options_;
@@ -211,6 +222,8 @@ class Repair {
   std::optional<Instant> next_pass_;  ///< absent: not started, or stopped
   std::optional<Instant> work_due_;   ///< a slice, or a fetch that may start now
   std::uint64_t pass_ = 0;
+  Instant pass_began_;
+  std::map<ProviderAddress, Instant> leavers_;  ///< when it was heard of
   std::deque<ModelId> models_;  ///< that the pass has not finished; the first is in `scan_`
   std::optional<Scan> scan_;
   bool is_urgent_ = false;
@@ -231,9 +244,11 @@ class Repair {
   Findings findings_;
 };
 
-/// The least that a holder in the view says an expert of that model takes; 0 where nobody says. Why
-/// the least: whoever exaggerates would make every candidate look full.
-[[nodiscard]] std::uint64_t expert_bytes(const shards::View& view, const ModelId& model);
+/// What an expert of the model takes: this node's own word where it holds one, else the middle of
+/// what its holders claim (of two the higher), so that one that lies changes little; 0 where nobody
+/// tells.
+[[nodiscard]] std::uint64_t expert_bytes(const shards::View& view, const ModelId& model,
+                                         const ProviderAddress& self);
 /// Whether that provider could be named for a copy of that model's experts.
 [[nodiscard]] bool is_candidate(const shards::View& view, const shards::Provider& provider,
                                 const ModelId& model, std::uint64_t expert_bytes);

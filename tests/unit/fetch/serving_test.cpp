@@ -128,6 +128,15 @@ TEST(Serving, StrangersGetASentenceAndNoBytes) {
   EXPECT_THAT(reply->error, HasSubstr("no others"));
 }
 
+TEST(Serving, WhatIsNotToBeHadNowIsBusyAndNotRead) {
+  ServingWorld world;
+  const auto reply = ServingWorld::read(
+      world.ask(wire::encode_blob_request({.length = 4}), 1, Admission::later), 4);
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->status, wire::BlobStatus::busy);
+  EXPECT_EQ(world.serving.totals().busy, 1U);
+}
+
 TEST(Serving, BeyondTheReadsAtOnceItIsBusy) {
   ServingWorld world({.reads_max = 3, .peer_reads_max = 2});
   const ServingAction first = world.ask(0, 4, 1);

@@ -50,7 +50,8 @@ Case random_case(std::uint64_t seed) {
       made.gone[lost][key.model].insert({key.layer, key.expert});
     }
   }
-  made.options = {.self = address(1), .grace = seconds(500), .max_admissions = 1000};
+  made.options = {
+      .self = address(1), .grace = seconds(500), .max_admissions = 1000, .fetches_max = 1000};
   made.options.policy = {.min_replication = 1 + prng.below(3), .max_replication = 4};
   made.options.slots_per_slice = 1 + prng.below(30);
   if (prng.below(3) == 0) made.options.models.insert(prng.below(2) == 0 ? "*" : "b");
@@ -59,7 +60,7 @@ Case random_case(std::uint64_t seed) {
 
 TEST(RepairAgainstItsNaiveTwin, NamesTheSameRowsInTheSameOrder) {
   std::size_t rows = 0;
-  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+  for (std::uint64_t seed = 0; seed < 750; ++seed) {
     const Case made = random_case(seed);
     Repair core(made.options);
     core.start(Instant{});

@@ -255,7 +255,7 @@ TEST(Repair, NewsOfOneThatLeavesBringsAPassSoonAndMoreWhileItHoldsAnythingAlone)
   fixture.run(seconds(415));
   const auto before = fixture.core->totals().passes;
   fixture.mesh.change(2, [](auto& other) { other.is_draining = true; });
-  fixture.core->on_leaving(Instant{seconds(416)});
+  fixture.core->on_leaving(Instant{seconds(416)}, address(2));
   fixture.run(seconds(420));
   EXPECT_EQ(fixture.core->totals().passes, before + 1);
   fixture.run(seconds(460));
@@ -293,9 +293,14 @@ TEST(Repair, BlobThatMostHoldersDeclareIsFetched) {
   EXPECT_TRUE(is_found);
 }
 
-TEST(Repair, SurplusIsDroppedByTheColdOnesLastInRankAfterTwoPassesAndOnlyBesideLivingOthers) {
+TEST(Repair, SurplusIsDroppedByTheLastInRankAfterTwoPassesAndOnlyBesideLivingOthers) {
   Fixture fixture([](Options& options) { options.policy.max_replication = 2; });
-  for (std::uint8_t holder = 1; holder <= 3; ++holder) fixture.mesh.hold(holder, 0, holder != 1);
+  // An expert of which this node is the last in rank.
+  const std::vector<Contender> all{make_contender(address(kSelf)), make_contender(address(2)),
+                                   make_contender(address(3))};
+  ExpertIndex expert = 0;
+  while (rank({"m", 0, expert}, all).back() != address(kSelf)) ++expert;
+  for (std::uint8_t holder = 1; holder <= 3; ++holder) fixture.mesh.hold(holder, expert);
   fixture.mesh.change(3, [](auto& other) { other.health = shards::Health::suspect; });
   fixture.core->start(Instant{});
   EXPECT_THAT(fixture.run(seconds(560)), IsEmpty());
@@ -304,9 +309,158 @@ TEST(Repair, SurplusIsDroppedByTheColdOnesLastInRankAfterTwoPassesAndOnlyBesideL
   const Outbox out = fixture.run(seconds(740));
   ASSERT_FALSE(out.empty());
   const auto& drop = std::get<DropExpert>(out[0]);
-  EXPECT_EQ(drop.key.expert, 0U);
+  EXPECT_EQ(drop.key.expert, expert);
   EXPECT_EQ(drop.blob, blob(9));
   EXPECT_THAT(drop.others, UnorderedElementsAre(address(2), address(3)));
+}
+
+TEST(Repair, HoldersThatSeeTiersDifferentlyNeverDropForEachOther) {
+  for (ExpertIndex expert = 0; expert < 20; ++expert) {
+    std::set<ProviderAddress> dropping;
+    for (std::uint8_t self = 1; self <= 3; ++self) {
+      MeshView mesh;
+      mesh.add_all(3);
+      // Each knows that its own copy is cold, and has not heard it of the others.
+      for (std::uint8_t holder = 1; holder <= 3; ++holder)
+        mesh.hold(holder, expert, holder != self);
+      Options options{.self = address(self), .interval = seconds(80), .grace = seconds(400)};
+      options.policy.max_replication = 2;
+      Repair core(options);
+      core.start(Instant{});
+      for (const Action& action : run_until(core, mesh.view, Instant{seconds(600)}, kRoom)) {
+        if (std::holds_alternative<DropExpert>(action)) dropping.insert(address(self));
+      }
+    }
+    EXPECT_EQ(dropping.size(), 1U) << expert;
+  }
+}
+
+TEST(Repair, SurplusIsFoundAndKeptWhereProvidersAreStrangers) {
+  Fixture fixture([](Options& options) {
+    options.policy.max_replication = 2;
+    options.drops_surplus = false;
+  });
+  for (std::uint8_t holder = 1; holder <= 3; ++holder) {
+    for (ExpertIndex e = 0; e < 20; ++e) fixture.mesh.hold(holder, e);
+  }
+  fixture.core->start(Instant{});
+  EXPECT_THAT(fixture.run(seconds(1000)), IsEmpty());
+  EXPECT_GT(fixture.core->findings().surplus, 0U);
+  EXPECT_EQ(fixture.core->totals().drops, 0U);
+}
+
+TEST(Repair, OneLiarAboutTheSizeOfExpertsStopsNothing) {
+  for (const bool holds_some : {true, false}) {
+    for (const std::uint64_t lie : {std::uint64_t{1}, std::uint64_t{1} << 60U}) {
+      Fixture fixture([](Options& options) { options.models = {"m"}; });
+      fixture.mesh.add(4);
+      fixture.mesh.set();
+      fixture.mesh.hold(3, 100);
+      fixture.mesh.hold(4, 100);
+      fixture.mesh.hold(2, 0);
+      fixture.mesh.change_all([](auto& provider) {
+        provider.expert_bytes["m"] = 400;
+        if (provider.address != address(kSelf)) provider.repair_free_bytes.reset();
+      });
+      fixture.mesh.change(kSelf, [](auto& self) { self.repair_models = {"m"}; });
+      fixture.mesh.change(4, [&](auto& liar) { liar.expert_bytes["m"] = lie; });
+      if (!holds_some) fixture.mesh.view.withdraw(address(kSelf), {"m", 0, 100});
+      fixture.core->start(Instant{});
+      const Outbox out = fixture.run(seconds(415));
+      ASSERT_EQ(out.size(), 1U) << lie;
+      EXPECT_EQ(std::get<FetchExpert>(out[0]).bytes_max, 8 * 400U);
+    }
+  }
+}
+
+TEST(Repair, OnEqualVotesWhatWasDeclaredFirstIsFetchedAndElseNothing) {
+  for (const bool saw_it_before : {true, false}) {
+    // The liar's hash is the lower one, then the higher one.
+    for (const std::uint8_t lie : {std::uint8_t{1}, std::uint8_t{250}}) {
+      Fixture fixture([](Options& options) { options.policy.min_replication = 3; });
+      fixture.mesh.hold(2, 0, true, 200);
+      if (!saw_it_before) fixture.mesh.hold(3, 0, true, lie);
+      Room room{.free_bytes = 1'000'000, .is_busy = true};
+      fixture.core->start(Instant{});
+      run_until(*fixture.core, fixture.mesh.view, Instant{seconds(415)}, room);
+      fixture.mesh.hold(3, 0, true, lie);
+      std::vector<BlobHash> blobs;
+      for (const Action& action : fixture.run(seconds(500))) {
+        const auto* fetch = std::get_if<FetchExpert>(&action);
+        if (fetch != nullptr && fetch->key.expert == 0) blobs.push_back(fetch->blob);
+      }
+      if (saw_it_before) {
+        EXPECT_THAT(blobs, ElementsAre(blob(200)));
+      } else {
+        EXPECT_THAT(blobs, IsEmpty());
+        EXPECT_EQ(fixture.core->findings().disputed, 1U);
+      }
+    }
+  }
+}
+
+TEST(Repair, WhoeverSaysAgainAndAgainThatItLeavesBringsNoMorePasses) {
+  for (const std::uint8_t leavers : {1, 30}) {
+    Fixture fixture([](Options& options) { options.max_admissions = 0; });
+    fixture.core->start(Instant{});
+    fixture.run(seconds(415));
+    const auto before = fixture.core->totals().passes;
+    for (int second = 416; second < 416 + 80; ++second) {
+      fixture.core->on_leaving(Instant{seconds(second)},
+                               address(static_cast<std::uint8_t>(2 + second % leavers)));
+      fixture.run(seconds(second));
+    }
+    const auto passes = fixture.core->totals().passes - before;
+    // One, and the regular one; of many, one in an eighth of the interval.
+    EXPECT_LE(passes, leavers == 1 ? 2U : 8U);
+    EXPECT_GE(passes, 1U);
+  }
+}
+
+TEST(Repair, FetchesAtOnceAreBoundedWhereExpertsAreCountedToo) {
+  Fixture fixture([](Options& options) {
+    options.max_admissions = 10;
+    options.fetches_max = 3;
+  });
+  for (ExpertIndex e = 0; e < 10; ++e) fixture.mesh.hold(2, e);
+  fixture.mesh.change(3, [](auto& other) { other.repair_free_bytes.reset(); });
+  fixture.core->start(Instant{});
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(415))), ElementsAre(0U, 1U, 2U));
+  fixture.core->on_fetched(Instant{seconds(415)}, {"m", 0, 0}, std::uint64_t{10});
+  fixture.mesh.hold(kSelf, 0);
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(416))), ElementsAre(3U));
+}
+
+TEST(Repair, RowWithoutRoomWaitsAtTheFrontUntilThereIsSome) {
+  Fixture fixture;
+  for (ExpertIndex e = 0; e < 3; ++e) fixture.mesh.hold(2, e);
+  fixture.mesh.change_all([](auto& provider) { provider.expert_bytes["m"] = 400; });
+  fixture.mesh.change(3, [](auto& other) { other.repair_free_bytes.reset(); });
+  fixture.core->start(Instant{});
+  EXPECT_THAT(
+      run_until(*fixture.core, fixture.mesh.view, Instant{seconds(415)}, {.free_bytes = 399}),
+      IsEmpty());
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(417))), ElementsAre(0U, 1U));
+}
+
+TEST(Repair, TickLooksAtNoMoreThanItsRows) {
+  Fixture fixture;
+  for (ExpertIndex e = 0; e < 200; ++e) fixture.mesh.hold(2, e);
+  fixture.mesh.change(3, [](auto& other) { other.repair_free_bytes.reset(); });
+  fixture.core->start(Instant{});
+  const Room busy{.free_bytes = 1'000'000, .is_busy = true};
+  EXPECT_THAT(run_until(*fixture.core, fixture.mesh.view, Instant{seconds(415)}, busy), IsEmpty());
+  // Others took them meanwhile: all but the last.
+  for (ExpertIndex e = 0; e < 199; ++e) fixture.mesh.hold(3, e);
+  Instant now{seconds(416)};
+  std::size_t ticks = 0;
+  Outbox out;
+  while (out.empty() && ticks < 10) {
+    ++ticks;
+    fixture.core->on_tick(now, fixture.mesh.view, kRoom, out);
+  }
+  EXPECT_EQ(ticks, 199 / Repair::kRowsPerTick + 1);
+  EXPECT_THAT(Fixture::fetched(out), ElementsAre(199U));
 }
 
 TEST(Repair, StoppedCoreCancelsWhatItHasAndBeginsNothing) {
