@@ -221,8 +221,7 @@ TEST(NodeInAMesh, DrainingNodePlansItselfOnlyForWhatNobodyElseHolds) {
     plan.routings.push_back({.token_index = token, .experts = {{1, 7}}});
   const auto planned = mesh.ask<rpc::PlanDispatchAnswer>(0, plan);
   ASSERT_FALSE(planned.batches.empty());
-  for (const rpc::PlannedBatch& batch : planned.batches)
-    EXPECT_EQ(batch.provider, mesh.address(1));
+  for (const rpc::PlannedBatch& batch : planned.batches) EXPECT_EQ(batch.provider, mesh.address(1));
   mesh.leave(1);
   const auto last = mesh.ask<rpc::PlanDispatchAnswer>(0, plan);
   ASSERT_FALSE(last.batches.empty());
