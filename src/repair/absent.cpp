@@ -1,6 +1,7 @@
 #include "tenzro/repair/absent.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace tenzro::repair {
@@ -14,25 +15,31 @@ std::size_t count(const shards::View::Held& held) {
 
 }  // namespace
 
-void Absent::on_gone(Instant now, const ProviderAddress& address, shards::View::Held held) {
+void Absent::on_gone(Instant now, const ProviderAddress& address, shards::View::Held held,
+                     Instant known_since) {
   if (grace_ <= Duration{0} || held.empty()) return;
   auto [it, is_new] = providers_.try_emplace(address);
   Entry& entry = it->second;
-  if (is_new) entry.until = now + grace_;
+  if (is_new) {
+    entry.known_since = known_since;
+    entry.until = now + grace_;
+  }
   holdings_ -= entry.holdings;
   for (auto& [model, slots] : held) entry.held[model].merge(slots);
   entry.holdings = count(entry.held);
   holdings_ += entry.holdings;
   while (providers_.size() > kProvidersMax || (holdings_ > kHoldingsMax && !providers_.empty()))
-    drop_first_to_end();
+    drop_least_known();
 }
 
-void Absent::drop_first_to_end() {
-  const auto first = std::min_element(
-      providers_.begin(), providers_.end(),
-      [](const auto& a, const auto& b) { return a.second.until < b.second.until; });
-  holdings_ -= first->second.holdings;
-  providers_.erase(first);
+void Absent::drop_least_known() {
+  const auto least =
+      std::max_element(providers_.begin(), providers_.end(), [](const auto& a, const auto& b) {
+        return std::tie(a.second.known_since, a.second.until) <
+               std::tie(b.second.known_since, b.second.until);
+      });
+  holdings_ -= least->second.holdings;
+  providers_.erase(least);
 }
 
 void Absent::on_tick(Instant now) {

@@ -57,7 +57,7 @@ void Repair::note_growth(const shards::View& view) {
     if (const shards::View::Held* held = view.held(address)) {
       for (const auto& [model, slots] : *held) holdings += slots.size();
     }
-    Growth& growth = growth_[address];
+    Growth& growth = growth_.try_emplace(address, Growth{.known_since = pass_began_}).first->second;
     if (holdings > growth.holdings) growth.pass = pass_;
     growth.holdings = holdings;
     growth.seen = pass_;

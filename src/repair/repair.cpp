@@ -70,7 +70,9 @@ void Repair::stop(Outbox& out) {
 }
 
 void Repair::on_gone(Instant now, const ProviderAddress& address, shards::View::Held held) {
-  absent_.on_gone(now, address, std::move(held));
+  const auto known = growth_.find(address);
+  absent_.on_gone(now, address, std::move(held),
+                  known == growth_.end() ? now : known->second.known_since);
 }
 
 void Repair::on_leaving(Instant now, const ProviderAddress& address) {

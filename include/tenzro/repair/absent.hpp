@@ -10,7 +10,9 @@
 ///  - Who goes again before that time is over gets no longer time by it. Why: a node that comes and
 ///  goes for ever would hide the loss of its experts for ever.
 /// Bounds: `kProvidersMax` providers, `kHoldingsMax` holdings of all of them; of those that do not
-/// fit the one whose time ends first is taken for lost. Thread: the owner's only. Pure.
+/// fit the one that was known for the shortest time is taken for lost, of equal ones the last to
+/// go. Why: who comes and goes under many names must not push out those that restart. Thread: the
+/// owner's only. Pure.
 #include <cstddef>
 #include <map>
 #include <vector>
@@ -28,7 +30,9 @@ class Absent {
 
   explicit Absent(Duration grace) : grace_(grace) {}
 
-  void on_gone(Instant now, const ProviderAddress& address, shards::View::Held held);
+  /// `known_since`: when it was first heard of.
+  void on_gone(Instant now, const ProviderAddress& address, shards::View::Held held,
+               Instant known_since);
   /// Forgets those whose time is over.
   void on_tick(Instant now);
 
@@ -44,12 +48,13 @@ class Absent {
 
  private:
   struct Entry {
+    Instant known_since;
     Instant until;
     shards::View::Held held;
     std::size_t holdings = 0;
   };
 
-  void drop_first_to_end();
+  void drop_least_known();
 
   Duration grace_;
   std::map<ProviderAddress, Entry> providers_;

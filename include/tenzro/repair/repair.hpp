@@ -175,6 +175,7 @@ class Repair {
     std::size_t holdings = 0;
     std::uint64_t pass = 0;  ///< when it last had more than before
     std::uint64_t seen = 0;
+    Instant known_since;
   };
 
   /// A model while the pass goes through it.

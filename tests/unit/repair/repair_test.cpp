@@ -400,7 +400,7 @@ TEST(Repair, OnEqualVotesWhatWasDeclaredFirstIsFetchedAndElseNothing) {
 }
 
 TEST(Repair, WhoeverSaysAgainAndAgainThatItLeavesBringsNoMorePasses) {
-  for (const std::uint8_t leavers : {1, 30}) {
+  for (const int leavers : {1, 30}) {
     Fixture fixture([](Options& options) { options.max_admissions = 0; });
     fixture.core->start(Instant{});
     fixture.run(seconds(415));
