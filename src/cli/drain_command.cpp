@@ -53,6 +53,19 @@ Outcome<void> follow(Session& session, const DrainFlags& flags) {
   }
 }
 
+Command command_of(const std::shared_ptr<DrainFlags>& flags) {
+  Command drain;
+  if (flags->follow) {
+    drain.program = [flags](Session& session) { return follow(session, *flags); };
+    return drain;
+  }
+  drain.make_request = [flags](Node&) -> Outcome<Request> { return drain_request(*flags); };
+  drain.show = [](const Json&) {
+    return std::string("the node takes no new work and will stop: tenzro drain --follow\n");
+  };
+  return drain;
+}
+
 }  // namespace
 
 void add_drain_command(CLI::App& app, Selection& selection) {
@@ -62,18 +75,7 @@ void add_drain_command(CLI::App& app, Selection& selection) {
   command.add_option("--limit-s", flags->limit_s,
                      "seconds that others may take for it; then it stops anyhow (default 600)");
   command.add_flag("--follow", flags->follow, "wait until it has stopped and show its progress");
-  command.callback([flags, &selection] {
-    Command drain;
-    if (flags->follow) {
-      drain.program = [flags](Session& session) { return follow(session, *flags); };
-    } else {
-      drain.make_request = [flags](Node&) -> Outcome<Request> { return drain_request(*flags); };
-      drain.show = [](const Json&) {
-        return std::string("the node takes no new work and will stop: tenzro drain --follow\n");
-      };
-    }
-    selection.command = std::move(drain);
-  });
+  command.callback([flags, &selection] { selection.command = command_of(flags); });
 }
 
 }  // namespace tenzro::cli

@@ -198,6 +198,17 @@ Outcome<void> start_and_follow(Session& session, const PrepareFlags& flags) {
   return follow(session, job_id.get<std::string>());
 }
 
+Command command_of(const std::shared_ptr<PrepareFlags>& flags) {
+  Command prepare;
+  if (flags->follow) {
+    prepare.program = [flags](Session& session) { return start_and_follow(session, *flags); };
+    return prepare;
+  }
+  prepare.make_request = [flags](Node&) { return prepare_request(*flags); };
+  prepare.show = show_started;
+  return prepare;
+}
+
 void add_prepare_experts(CLI::App& moe, Selection& selection) {
   auto flags = std::make_shared<PrepareFlags>();
   CLI::App& command =
@@ -220,16 +231,7 @@ void add_prepare_experts(CLI::App& moe, Selection& selection) {
                      "directory, .safetensors or .gguf file, file:// of these, or https:// base");
   command.add_flag("--load", flags->load, "also load what is published");
   command.add_flag("--follow", flags->follow, "wait for the job and show its progress");
-  command.callback([flags, &selection] {
-    Command prepare;
-    if (flags->follow) {
-      prepare.program = [flags](Session& session) { return start_and_follow(session, *flags); };
-    } else {
-      prepare.make_request = [flags](Node&) { return prepare_request(*flags); };
-      prepare.show = show_started;
-    }
-    selection.command = std::move(prepare);
-  });
+  command.callback([flags, &selection] { selection.command = command_of(flags); });
 }
 
 void add_prepare_status(CLI::App& moe, Selection& selection) {
