@@ -25,12 +25,16 @@ struct Architecture {
   wire::BiasOn bias_on = wire::BiasOn::selection;
   wire::ScaleOn scale_on = wire::ScaleOn::weights;
   Activation activation = Activation::silu;
+  /// GLM-4.7 Flash (47 layers and one more) is published under this name too, and by sigmoid.
+  bool may_be_glm_flash = false;
 };
 
 constexpr std::array kArchitectures{
     Architecture{.names = "qwen3moe"},
     Architecture{.names = "qwen3next|qwen35moe", .shared_gate = wire::SharedGate::sigmoid},
-    Architecture{.names = "deepseek2|glm-dsa|kimi-k2", .scoring = Scoring::sigmoid},
+    // Files of DeepSeek V2 say neither; those that mean sigmoid or a norm say so.
+    Architecture{.names = "deepseek2|kimi-k2", .normalize = false, .may_be_glm_flash = true},
+    Architecture{.names = "glm-dsa", .scoring = Scoring::sigmoid, .normalize = false},
     Architecture{
         .names = "nemotron_h_moe", .scoring = Scoring::sigmoid, .activation = Activation::relu2},
     Architecture{.names = "gpt-oss",
@@ -101,8 +105,11 @@ class Reader {
   std::optional<Error> error_;
 };
 
-void read_scoring(Reader& reader, Checkpoint& to) {
+void read_scoring(Reader& reader, const Architecture& architecture, Checkpoint& to) {
   const auto function = reader.optional_count("expert_gating_func", 0, UINT32_MAX);
+  const std::uint32_t blocks = to.layers + to.mtp_layers;
+  const bool is_unsure = architecture.may_be_glm_flash && (blocks == 47 || blocks == 48);
+  if (function.value_or(0) == 0 && is_unsure) reader.refuse("expert_gating_func", "is missing");
   switch (function.value_or(0)) {
     case 0:  // not said: the architecture's own
       break;
@@ -129,7 +136,7 @@ void read_router(Reader& reader, const Architecture& architecture, Checkpoint& t
   router.order = architecture.order;
   router.bias_on = architecture.bias_on;
   router.scale_on = architecture.scale_on;
-  read_scoring(reader, to);
+  read_scoring(reader, architecture, to);
   router.top_k = reader.count("expert_used_count", to.num_experts);
   router.normalize = reader.boolean("expert_weights_norm", architecture.normalize);
   // Writers leave 0 where there is no scale.

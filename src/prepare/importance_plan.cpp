@@ -21,11 +21,21 @@ struct Slab {
   std::uint32_t index = 0;
 };
 
-Status plan(const std::string& name, std::uint32_t cols, const Slab& slab, MatrixFinder& finder,
-            std::optional<SourceImportance>& to) {
-  auto sums = finder.vector(name + ".in_sum2", cols, slab.count, slab.index);
+/// How many slabs the tensor says it has: a writer of GGUF drops outer dimensions of 1.
+std::uint32_t stated(const Slab& slab, const std::string& name, const FindTensor& find) {
+  const work::SourceTensor* tensor = find(name);
+  const bool is_dropped = slab.count == 1 && tensor != nullptr && tensor->shape.size() == 1;
+  return is_dropped ? 0 : slab.count;
+}
+
+Status plan(const std::string& name, std::uint32_t cols, const Slab& slab, const FindTensor& find,
+            std::vector<Read>& reads, std::optional<SourceImportance>& to) {
+  MatrixFinder finder(find, reads);
+  const std::string sums_name = name + ".in_sum2";
+  const std::string count_name = name + ".counts";
+  auto sums = finder.vector(sums_name, cols, stated(slab, sums_name, find), slab.index);
   if (!sums) return fail(sums.error());
-  auto count = finder.vector(name + ".counts", 1, slab.count, slab.index);
+  auto count = finder.vector(count_name, 1, stated(slab, count_name, find), slab.index);
   if (!count) return fail(count.error());
   to = SourceImportance{std::move(*sums), std::move(*count)};
   return {};
@@ -42,11 +52,10 @@ Status plan_importance(const Checkpoint& checkpoint, LayerIndex layer, ExpertInd
                 : present(block, {"ffn_up_exps", "ffn_gate_exps", "ffn_gate_up_exps"}, find);
   const std::string down = block + (is_shared ? "ffn_down_shexp" : "ffn_down_exps") + ".weight";
   const Slab slab = is_shared ? Slab{} : Slab{checkpoint.num_experts, expert};
-  MatrixFinder finder(find, to.reads);
-  if (auto status = plan(in, to.job.up.cols, slab, finder, to.job.importance_in); !status) {
+  if (auto status = plan(in, to.job.up.cols, slab, find, to.reads, to.job.importance_in); !status) {
     return status;
   }
-  auto status = plan(down, to.job.down.cols, slab, finder, to.job.importance_down);
+  auto status = plan(down, to.job.down.cols, slab, find, to.reads, to.job.importance_down);
   to.job.parts.resize(to.reads.size());
   return status;
 }

@@ -96,6 +96,7 @@ void Job::finish(rpc::PrepareState state, std::optional<std::string> error, Outb
     files_known_ = reader_->versions();
   }
   pending_.clear();
+  unchecked_.clear();
   reads_.clear();
   parts_.clear();
   gate_parts_ = {};
@@ -176,6 +177,8 @@ void Job::on_read(const Pending& pending, const work::StoreResult& result, Outbo
       return on_index(result, out);
     case Purpose::gguf_prefix:
       return on_gguf_prefix(result, out);
+    case Purpose::there:
+      return on_there(pending, result, out);
     default:
       break;
   }

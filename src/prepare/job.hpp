@@ -90,6 +90,7 @@ class Job {
     expert_build,
     expert_publish,
     expert_load,
+    there,   ///< whether the store still has what an earlier life published
     held,    ///< whether what an earlier life published is loaded
     logged,  ///< nothing follows
   };
@@ -98,7 +99,7 @@ class Job {
     Purpose purpose = Purpose::config;
     ExpertIndex expert = 0;
     std::size_t part = 0;
-    LayerIndex layer = 0;  ///< of `held`
+    LayerIndex layer = 0;  ///< of `there` and `held`; there `part` is 1 for a gate
   };
 
   struct Located {
@@ -142,7 +143,11 @@ class Job {
   // job_loads.cpp
   void ask_load(Pending pending, const rpc::PreparedBlob& blob, BufferRef bytes, Outbox& out);
   void ask_if_held(Pending pending, const rpc::PreparedBlob& blob, Outbox& out);
+  void check_published(Outbox& out);
+  void ask_if_there(Outbox& out);
+  void on_there(const Pending& pending, const work::StoreResult& result, Outbox& out);
   void check_held(Outbox& out);
+  void forget_blob(const Pending& pending);
   void on_held(const Pending& pending, bool is_held, Outbox& out);
 
   // job_files.cpp
@@ -231,6 +236,7 @@ class Job {
   bool was_refused_ = false;
   std::map<Slot, rpc::PreparedBlob> done_;
   std::map<LayerIndex, rpc::PreparedBlob> gates_done_;
+  std::vector<Pending> unchecked_;  ///< blobs of which the store has not said whether it has them
   std::size_t held_unknown_ = 0;  ///< blobs of which the node has not said whether they are loaded
 
   // Progress, of this life.

@@ -150,7 +150,7 @@ void Job::begin_accepted(Checkpoint checkpoint, Outbox& out) {
     answer_started(waiter_, out);
     log(out);
   }
-  check_held(out);
+  check_published(out);
 }
 
 void Job::begin_index(Outbox& out) {

@@ -36,6 +36,14 @@ std::uint64_t split_number(const work::ScannedGguf& scanned, std::string_view ke
   return number == nullptr ? absent : *number;
 }
 
+/// A block without a router has no experts, whatever the metadata says.
+void find_dense_layers(const HasTensor& has, Checkpoint& checkpoint) {
+  for (LayerIndex layer = 0; layer < checkpoint.layers + checkpoint.mtp_layers; ++layer) {
+    if (!has("blk." + std::to_string(layer) + ".ffn_gate_inp.weight"))
+      checkpoint.dense_layers.insert(layer);
+  }
+}
+
 }  // namespace
 
 void Job::begin_gguf(Outbox& out) {
@@ -46,8 +54,14 @@ void Job::begin_gguf(Outbox& out) {
 
 /// The next file whose header is not known, or what follows them.
 void Job::next_gguf(Outbox& out) {
-  if (files_to_scan_.empty()) return begin_index(out);
-  read_gguf_prefix(kPrefixBytes, out);
+  if (!files_to_scan_.empty()) return read_gguf_prefix(kPrefixBytes, out);
+  if (checkpoint_.is_gguf) {
+    find_dense_layers([this](const std::string& name) { return gguf_located_.contains(name); },
+                      checkpoint_);
+    if (const Status status = choose_layers(checkpoint_); !status)
+      return refuse(status.error(), out);
+  }
+  begin_index(out);
 }
 
 void Job::read_gguf_prefix(std::uint64_t bytes, Outbox& out) {
@@ -86,6 +100,11 @@ void Job::on_first_gguf(const std::string& file, const work::ScannedGguf& scanne
                   out);
   }
   auto checkpoint = read_gguf_checkpoint(scanned.metadata);
+  // The blocks of a split file are known when its other parts are.
+  if (checkpoint && parts->empty()) {
+    find_dense_layers([this](const std::string& name) { return gguf_located_.contains(name); },
+                      *checkpoint);
+  }
   const Status status = checkpoint ? accept(*checkpoint) : Status(fail(checkpoint.error()));
   if (!status) return refuse(status.error(), out);
   files_to_scan_.assign(parts->begin(), parts->end());

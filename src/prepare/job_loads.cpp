@@ -1,5 +1,7 @@
-// Job: loads of what it published.
+// Job: what it published before, and loads of what it publishes.
 #include <utility>
+
+#include "tenzro/wire/uri.hpp"
 
 #include "job.hpp"
 
@@ -48,6 +50,44 @@ void Job::ask_if_held(Pending pending, const rpc::PreparedBlob& blob, Outbox& ou
                                 {}});
 }
 
+/// Blobs may have been removed since they were published.
+void Job::check_published(Outbox& out) {
+  unchecked_.clear();
+  for (const auto& [slot, blob] : done_)
+    unchecked_.push_back({Purpose::there, slot.second, 0, slot.first});
+  for (const auto& [layer, blob] : gates_done_) unchecked_.push_back({Purpose::there, 0, 1, layer});
+  ask_if_there(out);
+}
+
+/// One after the other: there may be more than the store's queue holds.
+void Job::ask_if_there(Outbox& out) {
+  while (!unchecked_.empty()) {
+    const Pending pending = unchecked_.back();
+    unchecked_.pop_back();
+    const bool is_gate = pending.part == 1;
+    const rpc::PreparedBlob& blob =
+        is_gate ? gates_done_.at(pending.layer) : done_.at(Slot{pending.layer, pending.expert});
+    if (const auto uri = wire::parse_blob_uri(blob.uri))
+      return ask(pending, work::ReadBlobRange{.hash = uri->hash}, out);
+    forget_blob(pending);
+  }
+  check_held(out);
+}
+
+/// What is gone is made again; a store that cannot say is believed to have it.
+void Job::on_there(const Pending& pending, const work::StoreResult& result, Outbox& out) {
+  if (!result && result.error().code == ErrorCode::not_found) forget_blob(pending);
+  ask_if_there(out);
+}
+
+void Job::forget_blob(const Pending& pending) {
+  if (pending.part == 1) {
+    gates_done_.erase(pending.layer);
+  } else {
+    done_.erase(Slot{pending.layer, pending.expert});
+  }
+}
+
 /// The process may have ended between a publication and its load.
 void Job::check_held(Outbox& out) {
   held_unknown_ = 0;
@@ -62,9 +102,7 @@ void Job::check_held(Outbox& out) {
 
 /// What is not loaded is made again.
 void Job::on_held(const Pending& pending, bool is_held, Outbox& out) {
-  const bool is_gate = pending.part == 1;
-  if (!is_held && is_gate) gates_done_.erase(pending.layer);
-  if (!is_held && !is_gate) done_.erase(Slot{pending.layer, pending.expert});
+  if (!is_held) forget_blob(pending);
   if (--held_unknown_ == 0) next_gguf(out);
 }
 

@@ -24,14 +24,9 @@ std::vector<std::string> value_names(const std::string& stem) {
 }
 
 std::vector<std::string> companion_names(const std::string& stem) {
-  return {stem + ".weight_scale_inv",
-          stem + ".scale",
-          stem + ".weight_scale",
-          stem + ".weight_zero_point",
-          stem + "_scales",
-          stem + "_scale_inv",
-          stem + "_bias",
-          stem + ".bias"};
+  return {stem + ".weight_scale_inv",  stem + ".scale",        stem + ".weight_scale",
+          stem + ".weight_zero_point", stem + ".weight_g_idx", stem + "_scales",
+          stem + "_scale_inv",         stem + "_bias",         stem + ".bias"};
 }
 
 LayerNames::LayerNames(const Checkpoint& checkpoint, LayerIndex layer, const HasTensor& has)

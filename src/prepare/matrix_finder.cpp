@@ -119,6 +119,9 @@ Result<SourceMatrix> MatrixFinder::packed(const std::string& stem, const WantedM
   if (find_(stem + ".weight_zero_point") != nullptr) {
     return refused(name, "is quantised with zero points, which are not supported");
   }
+  if (find_(stem + ".weight_g_idx") != nullptr) {
+    return refused(name, "has its columns in another order (weight_g_idx), which is not supported");
+  }
   if (is_type(values, DType::i32)) {
     return with_scales(name, CheckpointFormat::int4_group32,
                        {wanted.rows, divide_up(wanted.cols, kInt4Word)}, scales, wanted);

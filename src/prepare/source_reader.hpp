@@ -5,8 +5,8 @@
 /// A read is answered once, through take_done. Of a remote file only what is asked for is fetched,
 /// in ranges of `range_bytes`, at most `ranges_max` at a time. Rules
 ///  - What came of a range that broke off stays; the rest is asked for again, after a pause that
-///  doubles with each failure and has a random half, at most `failures_max` times without a byte
-///  gained between them.
+///  doubles with each failure that gave nothing and has a random half. After `failures_max` of
+///  these the read ends; they count from anew when 64 KiB came at once, or all of the range.
 ///  - 429 and 503 stop all requests for as long as the server says, and at least for that pause;
 ///  they are no failures, but after `patience` of nothing else the read ends. A server that says
 ///  beforehand that its limit is used up is left alone until it is renewed.

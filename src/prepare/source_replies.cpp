@@ -22,6 +22,9 @@ constexpr int kTooEarly = 425;
 constexpr int kTooManyRequests = 429;
 constexpr int kUnavailable = 503;
 
+/// What must come of a range, unless its rest is less, for its failures not to count any more.
+constexpr std::uint64_t kProgressBytes = 64ULL << 10U;
+
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
@@ -81,19 +84,26 @@ void SourceReader::on_bytes(Instant now, Piece piece, const work::Downloaded& do
     return;
   }
   bytes_read_ += downloaded.received;
+  if (downloaded.received >= std::min(piece.length, kProgressBytes)) piece.failures = 0;
   if (downloaded.received > 0) {
-    piece.failures = 0;
     refusals_ = 0;
     refused_since_.reset();
   }
   piece.redirects = 0;
-  const bool is_enough = downloaded.failure.empty() || downloaded.received > 0;
-  if (!piece.probe.empty() && is_enough) return on_probe(piece, downloaded, out);
+  const bool is_broken = !downloaded.failure.empty();
+  if (!piece.probe.empty() && (!is_broken || downloaded.received > 0)) {
+    const std::size_t queued = queue_.size();
+    on_probe(piece, downloaded, out);
+    for (std::size_t i = queued; is_broken && i < queue_.size(); ++i)
+      queue_[i].not_before = now + pause(1);
+    return;
+  }
   piece.offset += downloaded.received;
   piece.length -= downloaded.received;
   Reading& reading = readings_.at(piece.read);
   reading.missing -= piece.probe.empty() ? downloaded.received : 0;
   if (piece.length > 0 && downloaded.received > 0) {
+    if (is_broken) piece.not_before = now + pause(1);
     queue_.push_front(std::move(piece));
   } else if (piece.length > 0) {
     const std::string why = downloaded.failure.empty() ? "nothing came" : downloaded.failure;

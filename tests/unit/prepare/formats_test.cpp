@@ -304,6 +304,20 @@ TEST(PackedWeights, ZeroPointsAndOtherFormsAreRefusedByName) {
                                         "up_proj.weight_packed' is quantised with zero points, "
                                         "which are not supported");
   tensors.erase(stem + "up_proj.weight_zero_point");
+  tensors[stem + "up_proj.weight_g_idx"] = zeros(DType::i32, {32});
+  const SourceFile ordered_file(tensors);
+  const auto ordered = ordered_file.expert(checkpoint, 0, 0);
+  ASSERT_FALSE(ordered);
+  EXPECT_EQ(ordered.error().detail, "tensor '" + stem +
+                                        "up_proj.weight_packed' has its columns in another order "
+                                        "(weight_g_idx), which is not supported");
+  // A sharded checkpoint's finder sees only what its index is asked for.
+  const std::vector<ExpertIndex> first{0};
+  const auto wanted = wanted_tensors(
+      checkpoint, 0, first, false, [&](const std::string& name) { return tensors.contains(name); });
+  ASSERT_TRUE(wanted) << wanted.error().message();
+  EXPECT_EQ(std::count(wanted->begin(), wanted->end(), stem + "up_proj.weight_g_idx"), 1);
+  tensors.erase(stem + "up_proj.weight_g_idx");
   tensors[stem + "up_proj.weight_packed"] = zeros(DType::i16, {32, 4});
   const auto other = SourceFile(tensors).expert(checkpoint, 0, 0);
   ASSERT_FALSE(other);

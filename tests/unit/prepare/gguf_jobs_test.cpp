@@ -116,10 +116,10 @@ void add_layer(const Tensors& tensors, std::uint32_t layer, GgufWriter& file) {
   for (const char* name : {"gate", "up", "down"}) add_slab(tensors, layer, name, file);
 }
 
-GgufWriter header(const Shape& shape) {
+GgufWriter header(const Shape& shape, std::uint32_t blocks = 2) {
   GgufWriter file;
   file.text("general.architecture", "qwen3moe")
-      .number("qwen3moe.block_count", 2)
+      .number("qwen3moe.block_count", blocks)
       .number("qwen3moe.embedding_length", shape.hidden)
       .number("qwen3moe.expert_count", kExperts)
       .number("qwen3moe.expert_used_count", 2)
@@ -232,6 +232,47 @@ TEST_F(GgufJobs, AKilledNodeGoesOnWithTheRest) {
   const auto done = status_of(world, id);
   EXPECT_EQ(done.state, PrepareState::completed) << done.error.value_or("");
   EXPECT_EQ(uris_of(done), uris_of(local()));
+}
+
+TEST_F(GgufJobs, ABlockWithoutARouterIsADenseLayer) {
+  const auto expected = local("/model.gguf");
+  const auto three = [this](std::uint32_t parts) {
+    GgufWriter file = header(shape_, 3);
+    if (parts > 1) file.number("split.count", parts);
+    return file;
+  };
+  GgufWriter whole = three(1);
+  GgufWriter first = three(2);
+  GgufWriter second;
+  second.number("split.count", 2).number("split.no", 1);
+  for (const std::uint32_t layer : {0U, 1U}) {
+    add_layer(tensors_, layer, whole);
+    add_layer(tensors_, layer, layer == 0 ? first : second);
+  }
+  folder_.write("hybrid.gguf", whole.bytes());
+  folder_.write(kFirstPart, first.bytes());
+  folder_.write(kSecondPart, second.bytes());
+  for (const std::string& file : {std::string("hybrid.gguf"), std::string(kFirstPart)}) {
+    const auto all = local("/" + file);
+    ASSERT_EQ(all.state, PrepareState::completed) << all.error.value_or("");
+    EXPECT_EQ(all.layers, (std::vector<LayerIndex>{0, 1})) << file;
+    EXPECT_EQ(all.total_experts, 2 * kExperts) << file;
+    EXPECT_EQ(uris_of(all), uris_of(expected)) << file;
+    rpc::PrepareExpertsCall named = call(folder_.path() + "/" + file);
+    named.has_all_layers = false;
+    named.layer = 2;
+    NodeWorld world;
+    const std::string id = begin(world, named);
+    world.settle();
+    const std::string why = "layer: 2 is a dense layer of this checkpoint";
+    // A whole file's blocks are known before the answer.
+    if (file == "hybrid.gguf") {
+      EXPECT_EQ(id, why);
+    } else {
+      EXPECT_EQ(status_of(world, id).state, PrepareState::failed);
+      EXPECT_EQ(status_of(world, id).error, why);
+    }
+  }
 }
 
 TEST_F(GgufJobs, AMissingOrLaterPartIsNamed) {

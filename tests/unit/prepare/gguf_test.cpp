@@ -149,6 +149,47 @@ TEST_F(GgufFile, AHeaderIsReadFromAsShortAPrefixAsHoldsIt) {
   EXPECT_GT(scans, 0);
 }
 
+/// The same metadata under another architecture's name.
+std::map<std::string, GgufValue, std::less<>> renamed(
+    const std::map<std::string, GgufValue, std::less<>>& from, const std::string& architecture) {
+  const std::string old = "qwen3moe.";
+  std::map<std::string, GgufValue, std::less<>> to;
+  for (const auto& [key, value] : from)
+    to[key.starts_with(old) ? architecture + "." + key.substr(old.size()) : key] = value;
+  to["general.architecture"] = architecture;
+  to.erase(architecture + ".expert_gating_func");
+  to.erase(architecture + ".expert_weights_norm");
+  return to;
+}
+
+TEST_F(GgufFile, ADeepseek2FileThatSaysNothingScoresBySoftmaxWithoutANorm) {
+  auto metadata = renamed(scanned_.metadata, "deepseek2");
+  const auto silent = read_gguf_checkpoint(metadata);
+  ASSERT_TRUE(silent) << silent.error().message();
+  EXPECT_EQ(silent->router.scoring, wire::Scoring::softmax);
+  EXPECT_FALSE(silent->router.normalize);
+  metadata["deepseek2.expert_gating_func"] = std::uint64_t{2};
+  metadata["deepseek2.expert_weights_norm"] = true;
+  const auto stated = read_gguf_checkpoint(metadata);
+  ASSERT_TRUE(stated) << stated.error().message();
+  EXPECT_EQ(stated->router.scoring, wire::Scoring::sigmoid);
+  EXPECT_TRUE(stated->router.normalize);
+  const auto glm = read_gguf_checkpoint(renamed(scanned_.metadata, "glm-dsa"));
+  ASSERT_TRUE(glm) << glm.error().message();
+  EXPECT_EQ(glm->router.scoring, wire::Scoring::sigmoid);
+  EXPECT_FALSE(glm->router.normalize);
+}
+
+TEST_F(GgufFile, ADeepseek2FileOfGlmFlashsDepthMustSayHowItScores) {
+  auto metadata = renamed(scanned_.metadata, "deepseek2");
+  metadata["deepseek2.block_count"] = std::uint64_t{47};
+  const auto refused = read_gguf_checkpoint(metadata);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(), "deepseek2.expert_gating_func: is missing");
+  metadata["deepseek2.expert_gating_func"] = std::uint64_t{2};
+  EXPECT_TRUE(read_gguf_checkpoint(metadata));
+}
+
 struct BadMetadata {
   const char* key;
   GgufValue value;

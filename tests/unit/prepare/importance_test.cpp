@@ -56,12 +56,13 @@ class Importance : public ::testing::Test {
     tensors_[kImatrix + name + ".weight.counts"] = tensor_of({kExperts, 1}, counts);
   }
 
-  [[nodiscard]] Result<work::BuiltExpertBlob> build(bool is_weighted, WeightType type) const {
+  [[nodiscard]] Result<work::BuiltExpertBlob> build(bool is_weighted, WeightType type,
+                                                    ExpertIndex expert = 1) const {
     const SourceFile file(tensors_);
-    auto plan = plan_expert(checkpoint_, 0, 1, file.finder());
+    auto plan = plan_expert(checkpoint_, 0, expert, file.finder());
     if (!plan) return fail(plan.error());
     if (is_weighted) {
-      auto status = plan_importance(checkpoint_, 0, 1, file.finder(), *plan);
+      auto status = plan_importance(checkpoint_, 0, expert, file.finder(), *plan);
       if (!status) return fail(status.error());
     }
     for (std::size_t i = 0; i < plan->reads.size(); ++i) {
@@ -116,6 +117,42 @@ TEST_F(Importance, Q8IsTheSameWithAndWithout) {
   ASSERT_TRUE(without);
   EXPECT_TRUE(std::equal(with->blob.bytes().begin(), with->blob.bytes().end(),
                          without->blob.bytes().begin(), without->blob.bytes().end()));
+}
+
+TEST_F(Importance, ASharedExpertsSumsMayStandWithoutTheirOuterDimension) {
+  checkpoint_ = testing::checkpoint_of(
+      R"({"model_type":"deepseek_v3","hidden_size":256,"moe_intermediate_size":256,
+          "n_routed_experts":3,"num_experts_per_tok":1,"n_shared_experts":1,
+          "num_hidden_layers":1,"first_k_dense_replace":0})");
+  const std::string shared = "model.layers.0.mlp.shared_experts.";
+  for (const char* projection : {"gate_proj", "up_proj", "down_proj"}) {
+    const std::string name = std::string(projection) + ".weight";
+    tensors_[shared + name] = tensors_.at(kExpert + name);
+  }
+  const std::vector<float> sums(sums_.begin(), sums_.begin() + kWidth);
+  const auto plan_with = [&](const std::vector<std::uint64_t>& sums_shape,
+                             const std::vector<std::uint64_t>& counts_shape) {
+    for (const char* name : {"ffn_up_shexp", "ffn_down_shexp"}) {
+      tensors_[kImatrix + name + ".weight.in_sum2"] = tensor_of(sums_shape, sums);
+      tensors_[kImatrix + name + ".weight.counts"] = tensor_of(counts_shape, {4});
+    }
+    return build(true, WeightType::q4_k, kExperts);
+  };
+  const auto whole = plan_with({1, kWidth}, {1, 1});
+  ASSERT_TRUE(whole) << whole.error().message();
+  const auto dropped = plan_with({kWidth}, {1});
+  ASSERT_TRUE(dropped) << dropped.error().message();
+  EXPECT_TRUE(std::equal(whole->blob.bytes().begin(), whole->blob.bytes().end(),
+                         dropped->blob.bytes().begin(), dropped->blob.bytes().end()));
+  const auto unweighted = build(false, WeightType::q4_k, kExperts);
+  ASSERT_TRUE(unweighted) << unweighted.error().message();
+  EXPECT_FALSE(std::equal(whole->blob.bytes().begin(), whole->blob.bytes().end(),
+                          unweighted->blob.bytes().begin(), unweighted->blob.bytes().end()));
+  const auto other = plan_with({1, 1, kWidth}, {1});
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().detail,
+            "tensor 'blk.0.ffn_up_shexp.weight.in_sum2' has shape [1, 1, "
+            "256], expected [1, 256]");
 }
 
 TEST_F(Importance, WhatCannotBeAnImportanceIsRefusedByName) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tenzro/wire/uri.hpp"
+
 #include "support/checkpoint_folder.hpp"
 #include "support/node_world.hpp"
 #include "unit/prepare/served_file.hpp"
@@ -141,6 +143,31 @@ TEST(PrepareLife, ACancelledJobGoesOnWhereItStopped) {
   ASSERT_TRUE(world.call(rpc::PrepareResumeCall{id}));
   EXPECT_EQ(status_of(world, id).state, PrepareState::completed);
   EXPECT_EQ(status_of(world, id).experts.size(), 6U);
+}
+
+TEST(PrepareLife, BlobsThatAreGoneWhenAJobIsResumedAreMadeAgain) {
+  for (const bool restarts : {false, true}) {
+    const CheckpointFolder folder(Shape{.experts = 6});
+    Publications publications;
+    publications.failing = 6;
+    NodeWorld world(publications.setup());
+    const rpc::PrepareStatusAnswer failed = run(world, call_for(folder.path()));
+    ASSERT_EQ(failed.state, PrepareState::failed);
+    ASSERT_GE(failed.experts.size(), 2U);
+    for (const rpc::PreparedBlob& blob : {failed.experts[0], failed.experts[1]})
+      world.blobs().erase(wire::parse_blob_uri(blob.uri)->hash);
+    if (restarts) world.restart();
+    world.settle();
+    const std::size_t before = publications.count;
+    ASSERT_TRUE(world.call(rpc::PrepareResumeCall{failed.job_id}));
+    const rpc::PrepareStatusAnswer done = status_of(world, failed.job_id);
+    EXPECT_EQ(done.state, PrepareState::completed) << done.error.value_or("");
+    ASSERT_EQ(done.experts.size(), 6U);
+    for (const std::string& uri : uris_of(done))
+      EXPECT_TRUE(world.blobs().contains(wire::parse_blob_uri(uri)->hash)) << uri;
+    // What is missing of 7, and the two; of those still there none again.
+    EXPECT_LE(publications.count - before, 4U + 2U);
+  }
 }
 
 TEST(PrepareLife, HistoryOutlivesTheNodeAndHasABound) {

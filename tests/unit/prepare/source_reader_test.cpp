@@ -195,6 +195,11 @@ TEST(SourceReader, WhatBrokeOffGoesOnWhereItStopped) {
   world.read(0, 10);
   const work::Download first = world.pop();
   world.reply(first, world.broken(first, 7));
+  EXPECT_THAT(world.sent, IsEmpty());  // not at once
+  ASSERT_TRUE(world.reader.next_deadline());
+  EXPECT_GE(*world.reader.next_deadline(), world.now + milliseconds(250));
+  world.now = *world.reader.next_deadline();
+  world.tick();
   ASSERT_THAT(world.sent, SizeIs(1));
   EXPECT_EQ(world.sent[0].offset, 7U);
   EXPECT_EQ(world.sent[0].room.size(), 3U);
@@ -220,6 +225,36 @@ TEST(SourceReader, FailuresAreTriedAgainWithGrowingPausesAndThenGivenUp) {
     EXPECT_LE(times[i] - times[i - 1], longest) << i;
   }
   EXPECT_FALSE(world.reader.next_deadline());
+}
+
+TEST(SourceReader, ATrickleBetweenFailuresIsGivenUpToo) {
+  for (const bool gains : {false, true}) {
+    SourceOptions options = small();
+    options.range_bytes = 1U << 20U;
+    World world(options);
+    world.file = text_of(1U << 20U);
+    world.read(0, 10);  // the file's size
+    world.run_out();
+    EXPECT_EQ(world.outcome(), world.file.substr(0, 10));
+    std::size_t asked = 0;
+    std::optional<Instant> broke_off;
+    world.answer = [&](const work::Download& download) {
+      if (broke_off) {
+        EXPECT_GE(world.now - *broke_off, milliseconds(250));
+      }
+      broke_off = world.now;
+      if (++asked % 2 == 0) return work::Downloaded{.failure = "connection refused"};
+      return world.broken(download, gains ? 64U << 10U : 100U);
+    };
+    world.read(0, 1U << 20U);
+    world.run_out();
+    if (gains) {
+      EXPECT_EQ(world.outcome(), world.file);
+    } else {
+      EXPECT_EQ(world.outcome(), "! a: given up after 6 attempts: connection refused");
+      EXPECT_EQ(asked, 12U);
+    }
+  }
 }
 
 TEST(SourceReader, AStormOfRefusalsIsWaitedOutAsTheServerSays) {
