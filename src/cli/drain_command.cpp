@@ -34,14 +34,19 @@ Outcome<void> follow(Session& session, const DrainFlags& flags) {
   const Outcome<Json> begun = session.node.call(drain_request(flags));
   if (!begun) return failure(begun.error());
   std::string shown;
+  std::string only_here = "0";
   while (true) {
     const Outcome<Json> status = session.node.call({.method = "tenzro_nodeStatus"});
     if (!status) {
       if (!shown.empty()) session.err << "\n";
       if (status.error().code != ExitCode::unreachable) return failure(status.error());
       session.out << (session.settings.json ? "{\"stopped\":true}\n" : "the node has stopped\n");
-      return {};
+      if (only_here == "0") return {};
+      return failure(ExitCode::refused, only_here +
+                                            " experts are held by no other node: keep its data "
+                                            "directory, or start it again");
     }
+    only_here = text(member(*status, "drain"), "only_here");
     if (const std::string progress = drain_progress_text(*status); progress != shown) {
       session.err << "\r" << progress << std::flush;
       shown = progress;

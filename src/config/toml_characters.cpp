@@ -40,8 +40,10 @@ std::size_t end_of_string(std::string_view toml, std::size_t begin) {
 }  // namespace
 
 std::optional<std::size_t> line_of_stray_character(std::string_view toml) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   char last = '\n';  // but blanks
-  for (std::size_t at = 0; at < toml.size();) {
+  for (std::size_t at = toml.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+       at < toml.size();) {
     const char byte = toml[at];
     if (!is_ascii(byte)) {
       const std::string_view before = toml.substr(0, at);

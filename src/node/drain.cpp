@@ -28,7 +28,7 @@ void Node::begin_drain(Instant now, Duration limit) {
 }
 
 /// Experts here of which no other node that stays has a copy.
-void Node::count_only_here() {
+void Node::count_only_here(Instant now) {
   drain_->only_here = 0;
   drain_->movable = 0;
   for (const auto& held : holder_.experts()) {
@@ -48,14 +48,16 @@ void Node::count_only_here() {
       std::any_of(view_.providers().begin(), view_.providers().end(), [&](const auto& entry) {
         return entry.first != about_.provider && !entry.second.is_draining;
       });
-  if (!has_others) drain_->movable = 0;
+  // Whoever went lately may be back in time; without anybody there is nothing to wait for.
+  const bool may_return = peer_left_at_ && now - *peer_left_at_ < repair().grace();
+  if (!has_others && !may_return) drain_->movable = 0;
 }
 
 void Node::tick_drain(Instant now, Outbox& out) {
   if (!drain_ || drain_->is_over || now < drain_->look_at) return;
   drain_->look_at = now + kLookEvery;
   stop_repairs(now, out);
-  count_only_here();
+  count_only_here(now);
   if (drain_->movable > 0) {
     drain_->alone_since.reset();
   } else if (!drain_->alone_since) {

@@ -107,8 +107,10 @@ void Node::announce_room(const wire::ProviderRecord& facts) {
 
 void Node::hear_of_peers(Instant now) {
   if (presence_ == nullptr) return;
-  for (Presence::Departed& gone : presence_->take_departed())
+  for (Presence::Departed& gone : presence_->take_departed()) {
+    peer_left_at_ = now;
     repairs_->core.on_gone(now, gone.address, std::move(gone.held));
+  }
   for (const ProviderAddress& address : presence_->take_leaving())
     repairs_->core.on_leaving(now, address);
 }

@@ -139,6 +139,24 @@ TEST_P(MeshHeals, BoundsTheTimeOfADrainThatNobodyCanHelp) {
   EXPECT_TRUE(mesh.world.at(2).node().is_drained());
 }
 
+TEST_P(MeshHeals, ADrainWaitsForNodesThatWereThereAMomentAgo) {
+  MeshSetup setup = healing(GetParam(), 4, 1);
+  setup.tune = [](std::size_t, node::Options& options) {
+    options.repair.interval = seconds(5);
+    options.repair.grace = seconds(300);
+    options.policy.min_replication = 1;
+  };
+  Mesh mesh(setup);
+  mesh.world.run_for(seconds(40));
+  for (const std::size_t node : {0U, 1U, 3U}) mesh.world.crash(node);
+  mesh.world.run_for(seconds(60));
+  ASSERT_TRUE(mesh.world.call(2, rpc::NodeDrainCall{.limit_s = 50}));
+  mesh.world.run_for(seconds(45));
+  EXPECT_FALSE(mesh.world.at(2).node().is_drained());
+  mesh.world.run_for(seconds(10));
+  EXPECT_TRUE(mesh.world.at(2).node().is_drained()) << "its limit is over";
+}
+
 TEST_P(MeshHeals, SurplusGoesOnlyWhereTheOthersProveToHaveTheBytes) {
   for (const bool is_lying : {false, true}) {
     MeshSetup setup = healing(GetParam(), 4, 3);

@@ -482,7 +482,7 @@ class Node {
   };
 
   void tick_drain(Instant now, Outbox& out);
-  void count_only_here();
+  void count_only_here(Instant now);
   [[nodiscard]] std::optional<rpc::DrainProgress> drain_progress(Instant now) const;
 
   // node.cpp
@@ -532,6 +532,7 @@ class Node {
   std::unique_ptr<Presence> presence_;  ///< null: not joined
   std::unique_ptr<Repairs> repairs_;
   std::optional<Drain> drain_;
+  std::optional<Instant> peer_left_at_;  ///< when one last went from the view, for whatever reason
   std::vector<std::string> quic_addresses_;
   /// When what this node says of itself is put together again; absent: nothing changed.
   std::optional<Instant> facts_due_;

@@ -152,6 +152,9 @@ class Repair {
 
   [[nodiscard]] std::size_t absent() const { return absent_.size(); }
 
+  /// For how long a provider that went may come back.
+  [[nodiscard]] Duration grace() const { return options_.grace; }
+
   [[nodiscard]] const Totals& totals() const { return totals_; }
 
   [[nodiscard]] const Findings& findings() const { return findings_; }

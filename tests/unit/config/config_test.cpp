@@ -167,6 +167,7 @@ TEST(Config, CharactersBeyondAsciiBelongIntoStringsAndComments) {
   for (const char* text : {"\u00e9", "b\"\u00e9\"", "\"a\"\u00e9", "\"a\n\u00e9"}) {
     EXPECT_NE(error_of(name + text).find("beyond ASCII"), std::string::npos) << text;
   }
+  EXPECT_TRUE(parse("\xEF\xBB\xBF[node]\nname = \"a\"\n", "t.toml")) << "a byte order mark";
   EXPECT_TRUE(error_of("[rpc]\n\nl\u00efsten = 1").starts_with("t.toml:3: not TOML: "));
 }
 
