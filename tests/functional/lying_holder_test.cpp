@@ -31,7 +31,12 @@ TEST_P(LyingHolder, IsFoundOutAndForwardsKeepTheBitsOfOneNode) {
   ASSERT_TRUE(mesh.knows(0, kTinyExperts, 2));
   // Silence is no failure where another holder can be asked in time; everything else is.
   const bool is_silent = std::string(GetParam()) == "silent";
-  const char* const found = is_silent ? "tenzro_failovers_total" : "tenzro_peer_failures_total";
+  // It may be given up, or overtaken by a call to the other one.
+  const auto met = [&] {
+    if (!is_silent) return metric_of(mesh.router(), "tenzro_peer_failures_total");
+    return metric_of(mesh.router(), "tenzro_failovers_total") +
+           metric_of(mesh.router(), "tenzro_hedges_total");
+  };
   int rounds = 0;
   double found_out = 0;
   while (found_out == 0 && ++rounds <= kRoundsMax) {
@@ -46,10 +51,12 @@ TEST_P(LyingHolder, IsFoundOutAndForwardsKeepTheBitsOfOneNode) {
       ASSERT_TRUE(reply.contains("result")) << reply.dump();
       EXPECT_EQ(reply["result"].value("outputs", ""), expected);
     }
-    found_out = metric_of(mesh.router(), found);
+    found_out = met();
   }
   EXPECT_GE(found_out, 1);
-  EXPECT_GE(metric_of(mesh.router(), "tenzro_failovers_total"), 1);
+  if (!is_silent) {
+    EXPECT_GE(metric_of(mesh.router(), "tenzro_failovers_total"), 1);
+  }
   EXPECT_EQ(metric_of(mesh.router(), "tenzro_forwards_total"), rounds * kTogether);
   EXPECT_EQ(metric_of(mesh.router(), "tenzro_forwards_failed_total"), 0);
 }
