@@ -10,8 +10,7 @@
 
 #include "kernels/cases.hpp"
 #include "kernels/cpu/backend/kernel_table.hpp"
-#include "kernels/cpu/backend/packed_matrix.hpp"
-#include "kernels/cpu/backend/weight_memory.hpp"
+#include "kernels/packed.hpp"
 #include "support/reference_ffn.hpp"
 
 namespace tenzro::kernels {
@@ -28,19 +27,6 @@ const MatmulKernel& scalar_of(WeightType type) {
     if (kernel.type == type && kernel.isa == Isa::scalar) return kernel;
   }
   return matmul_kernels().front();
-}
-
-struct Packed : PackedMatrix {
-  WeightMemory memory;
-};
-
-Packed pack(const compute::MatrixView& view, std::span<const float> bias) {
-  compute::SerialExecutor serial;
-  EXPECT_TRUE(check_matrix(view, "matrix").has_value());
-  WeightMemory memory(packed_bytes(view));
-  Packed packed{pack_matrix(view, bias, memory.data(), serial), {}};
-  packed.memory = std::move(memory);
-  return packed;
 }
 
 /// Rows of activations in the form that the matrix's kernels read.

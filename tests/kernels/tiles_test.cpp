@@ -10,10 +10,9 @@
 
 #include "kernels/cases.hpp"
 #include "kernels/cpu/backend/cpu_backend.hpp"
-#include "kernels/cpu/backend/packed_matrix.hpp"
 #include "kernels/cpu/backend/tile_rows.hpp"
-#include "kernels/cpu/backend/weight_memory.hpp"
 #include "kernels/emulated_tiles.hpp"
+#include "kernels/packed.hpp"
 #include "kernels/threads.hpp"
 #include "support/reference_ffn.hpp"
 #include "support/relative_l2.hpp"
@@ -54,19 +53,6 @@ class TileLine : public ::testing::TestWithParam<Tiles> {
                                                : "no AVX-512 with VNNI and BF16 around the tiles");
   }
 };
-
-struct Packed : PackedMatrix {
-  WeightMemory memory;
-};
-
-Packed pack(const compute::MatrixView& view, std::span<const float> bias) {
-  compute::SerialExecutor serial;
-  EXPECT_TRUE(check_matrix(view, "matrix").has_value());
-  WeightMemory memory(packed_bytes(view));
-  Packed packed{pack_matrix(view, bias, memory.data(), serial), {}};
-  packed.memory = std::move(memory);
-  return packed;
-}
 
 struct Input {
   RowFormat format = RowFormat::f32;

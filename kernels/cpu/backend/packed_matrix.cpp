@@ -1,26 +1,15 @@
 #include "kernels/cpu/backend/packed_matrix.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <string>
-
-#include <sys/mman.h>
 
 #include "tenzro/base/assert.hpp"
 #include "tenzro/base/bytes.hpp"
 
+#include "kernels/cpu/backend/weight_memory.hpp"
+
 namespace tenzro::kernels {
-namespace {
-
-constexpr std::size_t kCacheLine = 64;
-
-std::size_t rounded_up(std::size_t value, std::size_t step) {
-  return (value + step - 1) / step * step;
-}
-
-}  // namespace
-
 std::size_t panel_bytes(tensor::WeightType type, std::size_t cols) {
   const std::size_t blocks = cols / 32;
   switch (type) {

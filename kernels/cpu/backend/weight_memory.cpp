@@ -13,15 +13,10 @@
 namespace tenzro::kernels {
 namespace {
 
-constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20U;
 constexpr std::size_t kMappedMin = std::size_t{256} << 10U;
 constexpr std::size_t kMappingBytes = std::size_t{256} << 20U;
 constexpr std::size_t kSizeMax = SIZE_MAX / 4;  // far beyond any memory; sums below cannot wrap
-
-std::size_t rounded_up(std::size_t value, std::size_t step) {
-  return (value + step - 1) / step * step;
-}
 
 }  // namespace
 

@@ -19,6 +19,12 @@
 
 namespace tenzro::kernels {
 
+inline constexpr std::size_t kCacheLine = 64;
+
+[[nodiscard]] constexpr std::size_t rounded_up(std::size_t value, std::size_t step) {
+  return (value + step - 1) / step * step;
+}
+
 class WeightMemory {
  public:
   WeightMemory() = default;

@@ -3,32 +3,13 @@
 /// Shared text of the tile kernels of profile `fast`: bf16 rows times weights as bf16, 32 rows by
 /// 32 outputs at a time. Panel::tiles(job, panel, to) gives a panel as [ceil(k/32)][16][16][2]
 /// bf16: its own bytes, or `to`, where it was unpacked. Internal linkage: see kernels/cpu/abi.hpp.
-#include <immintrin.h>
-
-#include "kernels/cpu/abi.hpp"
-#include "kernels/cpu/matmul/panel_layout.hpp"
-#ifdef TZ_EMULATED_TILES
-#include "kernels/tile_layer_emulated.hpp"
-#else
-#include "kernels/cpu/tiles/tile_layer__amx.hpp"
-#endif
+#include "kernels/cpu/tiles/tile_loads.hpp"
 
 namespace {
 
-constexpr std::size_t kTileRows = 16;
-constexpr std::size_t kPanel = 16;
 constexpr std::size_t kTileBytes = 1024;  ///< 32 values along K of 16 rows or 16 outputs
 
 using Sums = float[kTileRows][kPanel];
-
-[[maybe_unused]] __m512 load_f16(const std::uint8_t* from) {
-  return _mm512_cvtph_ps(
-      _mm256_load_si256(static_cast<const __m256i*>(static_cast<const void*>(from))));
-}
-
-[[maybe_unused]] __m128i load_128(const std::uint8_t* from) {
-  return _mm_load_si128(static_cast<const __m128i*>(static_cast<const void*>(from)));
-}
 
 /// Four values along K of 16 outputs, signed bytes [16][4], times a scale an output plus an offset,
 /// as two vectors [16][2] of bf16.

@@ -7,36 +7,16 @@
 /// through memory into vectors, one a row, where the scales meet them in the order that every other
 /// kernel has, block by block. Four result tiles are in flight, so that the instruction's latency
 /// hides behind the scaling of the blocks before. Internal linkage: see kernels/cpu/abi.hpp.
-#include <immintrin.h>
-
-#include "kernels/cpu/abi.hpp"
-#include "kernels/cpu/matmul/panel_layout.hpp"
-#ifdef TZ_EMULATED_TILES
-#include "kernels/tile_layer_emulated.hpp"
-#else
-#include "kernels/cpu/tiles/tile_layer__amx.hpp"
-#endif
+#include "kernels/cpu/tiles/tile_loads.hpp"
 
 namespace {
 
-constexpr std::size_t kTileRows = 16;
-constexpr std::size_t kPanel = 16;
 constexpr std::size_t kFlight = 4;  ///< result tiles
 
 using Dots = std::int32_t[kTileRows][kPanel];
 
 [[maybe_unused]] __m512 dots_of(const std::int32_t* row) {
   return _mm512_cvtepi32_ps(_mm512_load_si512(row));
-}
-
-/// 16 f16 as f32.
-[[maybe_unused]] __m512 load_f16(const std::uint8_t* from) {
-  return _mm512_cvtph_ps(
-      _mm256_load_si256(static_cast<const __m256i*>(static_cast<const void*>(from))));
-}
-
-[[maybe_unused]] __m128i load_128(const std::uint8_t* from) {
-  return _mm_load_si128(static_cast<const __m128i*>(static_cast<const void*>(from)));
 }
 
 /// Slot `Slot` of kFlight: part Slot % Parts of block Slot / Parts after the first.

@@ -2,11 +2,6 @@
 
 namespace {
 
-/// 16 unsigned bytes as f32.
-__m512 widen(const std::uint8_t* bytes) {
-  return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(load_128(bytes)));
-}
-
 struct Panel {
   static const std::uint8_t* tiles(const TzTiles* job, std::size_t panel, std::uint8_t* to) {
     const std::uint8_t* from = job->weights + panel * job->panel_bytes;
@@ -14,8 +9,8 @@ struct Panel {
     for (std::size_t block = 0; block < job->k / 32; ++block) {
       const std::uint8_t* super = super_of<kQ4BlockBytes>(from, block);
       const std::uint8_t* scales = scales_of<kQ4BlockBytes>(from, block);
-      const __m512 d = _mm512_mul_ps(load_f16(super), widen(scales));
-      const __m512 m = _mm512_mul_ps(load_f16(super + 32), widen(scales + 16));
+      const __m512 d = _mm512_mul_ps(load_f16(super), widen_u8(scales));
+      const __m512 m = _mm512_mul_ps(load_f16(super + 32), widen_u8(scales + 16));
       const __m512 minus_m = _mm512_sub_ps(_mm512_setzero_ps(), m);
       const std::uint8_t* quants = quants_of<kQ4BlockBytes>(from, block);
       for (std::size_t pair = 0; pair < 4; ++pair) {

@@ -2,11 +2,6 @@
 
 namespace {
 
-/// 16 unsigned bytes as f32.
-__m512 widen(const std::uint8_t* bytes) {
-  return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(load_128(bytes)));
-}
-
 struct Panel {
   static constexpr std::size_t kParts = 1;
 
@@ -28,8 +23,8 @@ struct Panel {
       }
       const std::uint8_t* super = super_of<kQ4BlockBytes>(panel, block);
       const std::uint8_t* scales = scales_of<kQ4BlockBytes>(panel, block);
-      const __m512 m = _mm512_mul_ps(load_f16(super + 32), widen(scales + 16));
-      _mm512_store_ps(to[block].scale, _mm512_mul_ps(load_f16(super), widen(scales)));
+      const __m512 m = _mm512_mul_ps(load_f16(super + 32), widen_u8(scales + 16));
+      _mm512_store_ps(to[block].scale, _mm512_mul_ps(load_f16(super), widen_u8(scales)));
       _mm512_store_ps(to[block].minus_minimum, _mm512_sub_ps(_mm512_set1_ps(-0.0F), m));
     }
   }

@@ -3,11 +3,6 @@
 
 namespace {
 
-/// 16 signed bytes as f32.
-__m512 widen(const std::uint8_t* bytes) {
-  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(load_128(bytes)));
-}
-
 struct Panel {
   static const std::uint8_t* tiles(const TzTiles* job, std::size_t panel, std::uint8_t* to) {
     const std::uint8_t* from = job->weights + panel * job->panel_bytes;
@@ -15,7 +10,7 @@ struct Panel {
       const std::uint8_t* scales = scales_of<kQ6BlockBytes>(from, block);
       const __m512 d = load_f16(super_of<kQ6BlockBytes>(from, block));
       for (std::size_t half = 0; half < 2; ++half) {
-        const __m512 scale = _mm512_mul_ps(d, widen(scales + 16 * half));
+        const __m512 scale = _mm512_mul_ps(d, widen_i8(scales + 16 * half));
         __m512i w[4];
         unpack_q6_k_half(quants_of<kQ6BlockBytes>(from, block) + half * 192, w);
         for (std::size_t g = 0; g < 4; ++g) {

@@ -3,11 +3,6 @@
 
 namespace {
 
-/// 16 signed bytes as f32.
-__m512 widen(const std::uint8_t* bytes) {
-  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(load_128(bytes)));
-}
-
 struct Panel {
   static constexpr std::size_t kParts = 2;  // each half of a block has a scale of its own
 
@@ -29,8 +24,8 @@ struct Panel {
       }
       const std::uint8_t* scales = scales_of<kQ6BlockBytes>(panel, block);
       _mm512_store_ps(to[block].scale, load_f16(super_of<kQ6BlockBytes>(panel, block)));
-      _mm512_store_ps(to[block].first, widen(scales));
-      _mm512_store_ps(to[block].second, widen(scales + 16));
+      _mm512_store_ps(to[block].first, widen_i8(scales));
+      _mm512_store_ps(to[block].second, widen_i8(scales + 16));
     }
   }
 
