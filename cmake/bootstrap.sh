@@ -160,12 +160,12 @@ fuzz_longer() {
     name=$(basename "$source" .cpp)
     [ "$name" != replay_main ] || continue
     say "fuzzing $name for $seconds s"
-    mkdir -p "build/fuzz/found/$name"
+    mkdir -p "build/asan/found/$name"
     corpus=tests/fuzz/corpus/$name
     [ -d "$corpus" ] || corpus=
-    step "fuzz $name" "build/fuzz/bin/fuzz_$name" -max_total_time="$seconds" -timeout=20 \
+    step "fuzz $name" "build/asan/bin/fuzz_$name" -max_total_time="$seconds" -timeout=20 \
       -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
-      -artifact_prefix="build/fuzz/found/$name-" "build/fuzz/found/$name" ${corpus:+"$corpus"}
+      -artifact_prefix="build/asan/found/$name-" "build/asan/found/$name" ${corpus:+"$corpus"}
   done
 }
 
@@ -196,7 +196,7 @@ run_tsan() {
 run_tidy() {
   command -v clang-tidy-14 >/dev/null || { echo "bootstrap: no clang-tidy-14 here; not run"; return 0; }
   say "clang-tidy over src/"
-  find src -name '*.cpp' -print0 | xargs -0 -n 1 -P "$jobs" clang-tidy-14 -p build/fuzz --quiet
+  find src -name '*.cpp' -print0 | xargs -0 -n 1 -P "$jobs" clang-tidy-14 -p build/asan --quiet
 }
 
 deep() {
@@ -204,9 +204,6 @@ deep() {
   say "testing: asan"
   step asan ctest --preset asan -j "$jobs"
   step "tsan build" run_tsan
-  build fuzz
-  say "testing: fuzz"
-  step fuzz ctest --preset fuzz -j "$jobs"
   fuzz_longer
   step clang-tidy run_tidy
   [ ${#failed[@]} = 0 ] || die "failed: $(printf '%s; ' "${failed[@]}")"
