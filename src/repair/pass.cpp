@@ -47,7 +47,7 @@ void Repair::begin_pass(Instant now, const shards::View& view) {
   for (ModelId& model : view.models()) {
     if (cares_for(view, model)) models_.push_back(std::move(model));
   }
-  scan_.emplace();
+  scan_ = Scan{};
   begin_model(view);
 }
 
