@@ -1,7 +1,8 @@
 #pragma once
 /// \file
-/// Chance, by seed: holders die, come back, stall, part and heal while forwards run. Whatever
-/// happens, an answer has the bits of one node alone, and after healing everything is as before.
+/// Chance, by seed: holders die, come back, stall, part, clog and heal, lie, fill their disks and
+/// lose their clocks while forwards run. Whatever happens, every forward is answered once, with the
+/// bits of one node alone or an error, and after healing everything is as before.
 /// Expectations are gtest's, and name the seed.
 #include <cstddef>
 #include <cstdint>

@@ -47,7 +47,9 @@ TEST(MeshHostile, HolderThatSignsNanIsAFailureOfThatHolder) {
   EXPECT_GT(mesh.world.at(0).node().totals().peer_failures, 0U);
 }
 
-TEST(MeshHostile, EveryFlippedByteOfAReplyIsCaught) {
+// A receipt binds rows as bf16, the upper half of an f32; what is below, the connection alone
+// protects.
+TEST(MeshHostile, EveryFlippedBitThatAReceiptBindsIsCaught) {
   Mesh mesh({.nodes = 4, .replicas = 3});
   Prng prng(5);
   mesh.world.tamper = [&](std::size_t from, wire::Protocol protocol,
@@ -56,7 +58,9 @@ TEST(MeshHostile, EveryFlippedByteOfAReplyIsCaught) {
     BufferRef& part = parts[prng.below(parts.size())];
     if (part.empty()) return;
     BufferRef changed = BufferRef::copy_of(part.bytes());
-    changed.mutable_bytes()[prng.below(changed.size())] ^= std::byte{1} << prng.below(8);
+    std::uint64_t at = prng.below(changed.size());
+    if (changed.size() >= kMeshWidth * sizeof(float)) at |= 2U;
+    changed.mutable_bytes()[at] ^= std::byte{1} << prng.below(8);
     part = std::move(changed);
   };
   for (std::uint64_t i = 0; i < 60; ++i) {

@@ -48,14 +48,22 @@ void SimNode::start() {
     tell_disk();
     node.on_index(effects_.now(), store_.rows(), out);
     node.set_addresses("", "", setup_.address, {setup_.address});
-    const auto since =
-        std::chrono::duration_cast<std::chrono::milliseconds>(effects_.now().since_start);
-    node.join_mesh(effects_.now(), kWallOriginMs + static_cast<std::uint64_t>(since.count()),
-                   signing_, out);
+    node.join_mesh(effects_.now(), wall_ms(), signing_, out);
   });
 }
 
-std::uint64_t SimNode::stored_bytes() {
+std::uint64_t SimNode::wall_ms() const {
+  const auto since =
+      std::chrono::duration_cast<std::chrono::milliseconds>(effects_.now().since_start);
+  return kWallOriginMs + static_cast<std::uint64_t>((since + clock_ahead_).count());
+}
+
+void SimNode::set_clock(std::chrono::milliseconds ahead) {
+  clock_ahead_ = ahead;
+  if (is_up()) node_->set_wall(effects_.now(), wall_ms());
+}
+
+std::uint64_t SimNode::stored_bytes() const {
   std::uint64_t bytes = 0;
   for (const auto& [hash, blob] : store_.blobs()) bytes += blob.size();
   return bytes;

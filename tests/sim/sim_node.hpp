@@ -57,9 +57,14 @@ class SimNode {
   /// An operator's disk is lost too.
   void wipe_disk() { store_ = MapStore(); }
 
+  /// The wall clock of its machine is set forward or back; it stays so when the process restarts.
+  void set_clock(std::chrono::milliseconds ahead);
+
   [[nodiscard]] bool is_up() const { return node_ != nullptr; }
 
   [[nodiscard]] node::Node& node() { return *node_; }
+
+  [[nodiscard]] const node::Node& node() const { return *node_; }
 
   [[nodiscard]] const EndpointId& endpoint_id() const { return key_.public_key(); }
 
@@ -70,7 +75,7 @@ class SimNode {
   [[nodiscard]] MapStore& store() { return store_; }
 
   /// Of blobs in its store.
-  [[nodiscard]] std::uint64_t stored_bytes();
+  [[nodiscard]] std::uint64_t stored_bytes() const;
 
   [[nodiscard]] std::uint64_t disk_bytes() const { return setup_.disk_bytes; }
 
@@ -96,12 +101,14 @@ class SimNode {
   void operate(node::Store store);
   void rearm();
   void tell_disk();
+  [[nodiscard]] std::uint64_t wall_ms() const;
 
   Setup setup_;
   Effects& effects_;
   crypto::KeyPair key_;
   crypto::KeySigning signing_{key_};
   MapStore store_;
+  std::chrono::milliseconds clock_ahead_{0};
   Prng prng_;
   compute::SerialExecutor executor_;
   std::unique_ptr<node::Node> node_;

@@ -1,36 +1,17 @@
 #include "sim/world.hpp"
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "tenzro/kernels/cpu.hpp"
+
+#include "sim/bounds.hpp"
 
 namespace tenzro::testing {
 namespace {
 
-/// The rule of the simulator that a node broke, as the reason to stop.
-[[noreturn]] void broken(const char* rule, std::uint64_t seed) {
-  std::fprintf(stderr, "simulation, seed %llu: %s\n", static_cast<unsigned long long>(seed), rule);
-  std::abort();
-}
-
 std::string address_of(std::size_t index) {
   return "10.0." + std::to_string(index / 250) + "." + std::to_string(index % 250 + 1) + ":9001";
-}
-
-std::size_t size_of(const std::vector<BufferRef>& parts) {
-  std::size_t bytes = 0;
-  for (const BufferRef& part : parts) bytes += part.size();
-  return bytes;
-}
-
-BufferRef joined(const std::vector<BufferRef>& parts) {
-  if (parts.size() == 1) return parts.front();
-  BufferRef all = BufferRef::allocate(size_of(parts));
-  std::size_t at = 0;
-  for (const BufferRef& part : parts) {
-    std::copy(part.bytes().begin(), part.bytes().end(),
-              all.mutable_bytes().begin() + static_cast<std::ptrdiff_t>(at));
-    at += part.size();
-  }
-  return all;
 }
 
 }  // namespace
@@ -38,7 +19,7 @@ BufferRef joined(const std::vector<BufferRef>& parts) {
 World::World(const Options& options)
     : options_(options), prng_(options.seed), catalog_(catalog::Catalog::builtin()) {
   auto backend = kernels::make_cpu_backend({});
-  if (!catalog_ || !backend) broken("no catalog or no backend", options.seed);
+  if (!catalog_ || !backend) broken("no catalog or no backend");
   backend_ = std::move(*backend);
   lives_.resize(options.nodes);
   bytes_sent_.resize(options.nodes);
@@ -57,6 +38,14 @@ World::World(const Options& options)
 }
 
 World::~World() = default;
+
+void World::broken(std::string_view rule) const {
+  std::fprintf(stderr, "simulation, seed %llu, %lld us: %.*s\n",
+               static_cast<unsigned long long>(options_.seed),
+               static_cast<long long>(now_.since_start.count() / 1000),
+               static_cast<int>(rule.size()), rule.data());
+  std::abort();
+}
 
 void World::note(std::uint64_t what) {
   trace_ = (trace_ ^ what) * 0x100000001B3ULL;
@@ -78,6 +67,8 @@ bool World::step() {
   }
   note(static_cast<std::uint64_t>(now_.since_start.count()) * 1'000'003 + event.index);
   event.run();
+  const SimNode& node = at(event.index);
+  if (const auto limit = exceeded_limit(node)) broken(node.address() + ": " + *limit);
   return true;
 }
 
@@ -121,7 +112,7 @@ void World::cancel(std::size_t index, RequestId request) {
 
 void World::on_answer(std::size_t index, RequestId request, Result<rpc::Answer> answer) {
   if (asked_.erase({index, request}) == 0) {
-    broken("a request was answered twice, or after it was cancelled", options_.seed);
+    broken("a request was answered twice, or after it was cancelled");
   }
   answers_.emplace(std::pair(index, request), std::move(answer));
 }
@@ -150,129 +141,6 @@ void World::crash(std::size_t index) {
 void World::restart(std::size_t index) {
   if (at(index).is_up()) crash(index);
   at(index).start();
-}
-
-void World::part(const std::set<std::size_t>& group) {
-  for (std::size_t i = 0; i < size(); ++i) {
-    for (std::size_t j = 0; j < size(); ++j) {
-      if (group.contains(i) != group.contains(j)) cut(i, j);
-    }
-  }
-}
-
-bool World::passes(std::size_t from, std::size_t to) const {
-  return !cuts_.contains({from, to});
-}
-
-Duration World::latency(std::size_t from, std::size_t to) {
-  const LinkOptions& link = options_.link;
-  const auto spread = static_cast<std::uint64_t>((link.latency_max - link.latency_min).count());
-  Duration delay = link.latency_min + Duration(prng_.below(spread + 1));
-  if (prng_.below(1000) < link.repeat_per_mille) delay += link.repeat_delay;
-  for (const std::size_t end : {from, to}) {
-    if (const auto extra = extra_latency_.find(end); extra != extra_latency_.end())
-      delay += extra->second;
-  }
-  return delay;
-}
-
-std::optional<std::size_t> World::find(const work::PeerTarget& target) const {
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    if (target.id && *target.id != nodes_[i]->endpoint_id()) continue;
-    for (const std::string& address : target.addresses) {
-      if (address == nodes_[i]->address()) return i;
-    }
-  }
-  return std::nullopt;
-}
-
-void World::on_peer_action(std::size_t index, node::Action action) {
-  if (auto* call = std::get_if<node::SendCall>(&action)) {
-    send(index, *call);
-  } else if (const auto* cancelled = std::get_if<node::CancelCall>(&action)) {
-    cancel_call(index, cancelled->id);
-  } else if (auto* reply = std::get_if<node::SendReply>(&action)) {
-    send_reply(index, *reply);
-  } else if (const auto* refusal = std::get_if<node::RefuseRequest>(&action)) {
-    refuse(index, refusal->id);
-  } else {
-    broken("a node without HTTP peers called one", options_.seed);
-  }
-}
-
-void World::send(std::size_t index, node::SendCall& call) {
-  ++calls_sent_[call.protocol];
-  bytes_sent_[index] += size_of(call.request);
-  const PeerRequestId id{++last_peer_request_};
-  const auto callee = find(call.target);
-  const Transit transit{index, call.id, callee.value_or(index), call.protocol};
-  calls_.emplace(std::pair(index, call.id), id);
-  transits_.emplace(id, transit);
-  if (!callee) {
-    return finish(transit, fail(ErrorCode::io, "", "nobody answers there"),
-                  options_.link.idle_timeout);
-  }
-  // Silence ends a call only when its connection counts as dead.
-  finish(transit, fail(ErrorCode::io, "", "connection lost"), options_.link.idle_timeout);
-  if (prng_.below(1000) < options_.link.reset_per_mille) {
-    finish(transit, fail(ErrorCode::io, "", "connection reset"), latency(index, *callee));
-  }
-  if (!passes(index, *callee)) return;
-  after(*callee, latency(index, *callee),
-        [this, id, from = index, to = *callee, protocol = call.protocol,
-         bytes = joined(call.request)] {
-          if (!transits_.contains(id)) return;  // cancelled on its way
-          at(to).deliver([&](node::Node& node, node::Outbox& out) {
-            node.on_peer_request(now_,
-                                 {.id = id,
-                                  .from = at(from).endpoint_id(),
-                                  .address = at(from).address(),
-                                  .protocol = protocol,
-                                  .bytes = bytes},
-                                 out);
-          });
-        });
-}
-
-void World::finish(const Transit& transit, work::CallResult result, Duration delay) {
-  after(transit.caller, delay, [this, transit, result = std::move(result)] {
-    const auto call = calls_.extract({transit.caller, transit.call});
-    if (!call) return;  // over already
-    at(transit.caller).deliver([&](node::Node& node, node::Outbox& out) {
-      node.on_peer_reply(now_, transit.call, result, out);
-    });
-  });
-}
-
-void World::cancel_call(std::size_t index, PeerCallId call) {
-  const auto id = calls_.extract({index, call});
-  if (!id) return;
-  const auto transit = transits_.extract(id.mapped());
-  if (!transit || !passes(index, transit.mapped().callee)) return;
-  const std::size_t callee = transit.mapped().callee;
-  after(callee, latency(index, callee), [this, callee, request = id.mapped()] {
-    at(callee).deliver([&](node::Node& node, node::Outbox& out) {
-      node.on_peer_request_cancelled(now_, request, out);
-    });
-  });
-}
-
-void World::send_reply(std::size_t index, node::SendReply& reply) {
-  bytes_sent_[index] += size_of(reply.reply);
-  const auto found = transits_.extract(reply.id);
-  if (!found) return;  // the caller has gone
-  const Transit& transit = found.mapped();
-  if (tamper) tamper(index, transit.protocol, reply.reply);
-  if (!passes(index, transit.caller)) return;
-  finish(transit, work::CallReply{at(index).endpoint_id(), joined(reply.reply)},
-         latency(index, transit.caller));
-}
-
-void World::refuse(std::size_t index, PeerRequestId request) {
-  const auto found = transits_.extract(request);
-  if (!found || !passes(index, found.mapped().caller)) return;
-  finish(found.mapped(), fail(ErrorCode::runtime, "", "the peer refused the request"),
-         latency(index, found.mapped().caller));
 }
 
 }  // namespace tenzro::testing

@@ -1,10 +1,12 @@
 #pragma once
 /// \file
 /// A mesh of real nodes in one thread: a virtual clock, one queue of events in (time, order of
-/// insertion), a network that delays, loses, resets and parts, and disks that survive their nodes.
+/// insertion), a network that delays, loses, resets, clogs and parts, and disks that survive their
+/// nodes.
 ///
 /// Everything that looks random comes from the seed, so equal seeds give equal traces (`trace()`).
-/// Checked after every event: a request is answered once, and only while it is asked.
+/// Checked after every event: a request is answered once, and only while it is asked; the node that
+/// had the event keeps its own limits (sim/bounds.hpp).
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -12,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -81,7 +84,11 @@ class World final : public Effects {
   /// Nothing passes between the two groups.
   void part(const std::set<std::size_t>& group);
 
-  void heal() { cuts_.clear(); }
+  /// Messages from `from` to `to` wait, in that direction only, as behind a full buffer.
+  void clog(std::size_t from, std::size_t to) { clogs_.insert({from, to}); }
+
+  /// Cuts and clogs end; what waited arrives.
+  void heal();
 
   /// Everything to and from the node takes this much longer.
   void slow_link(std::size_t index, Duration extra) { extra_latency_[index] = extra; }
@@ -128,15 +135,28 @@ class World final : public Effects {
     wire::Protocol protocol = wire::Protocol::moe;
   };
 
+  /// A message that waits; both processes must still be there when it goes on.
+  struct Clogged {
+    std::size_t from = 0;
+    std::uint64_t from_life = 0;
+    Event event;
+  };
+
   void send(std::size_t index, node::SendCall& call);
   void cancel_call(std::size_t index, PeerCallId call);
   void send_reply(std::size_t index, node::SendReply& reply);
   void refuse(std::size_t index, PeerRequestId request);
-  void finish(const Transit& transit, work::CallResult result, Duration delay);
+  /// Gives the caller the result of its call, unless that has one.
+  void end_call(const Transit& transit, const work::CallResult& result);
+  void end_call_after(Duration delay, const Transit& transit, work::CallResult result);
+  /// Takes a message along: `arrive` runs in the process of node `to`.
+  void carry(std::size_t from, std::size_t to, std::function<void()> arrive);
   [[nodiscard]] std::optional<std::size_t> find(const work::PeerTarget& target) const;
   [[nodiscard]] bool passes(std::size_t from, std::size_t to) const;
   [[nodiscard]] Duration latency(std::size_t from, std::size_t to);
   void note(std::uint64_t what);
+  /// A rule of the simulator was broken: that is the end of it.
+  [[noreturn]] void broken(std::string_view rule) const;
 
   Options options_;
   Prng prng_;
@@ -153,6 +173,8 @@ class World final : public Effects {
   std::uint64_t last_peer_request_ = 0;
   std::map<wire::Protocol, std::uint64_t> calls_sent_;
   std::set<std::pair<std::size_t, std::size_t>> cuts_;
+  std::set<std::pair<std::size_t, std::size_t>> clogs_;
+  std::vector<Clogged> clogged_;
   std::map<std::size_t, Duration> extra_latency_;
   std::set<std::size_t> stopped_;
   std::map<std::size_t, std::vector<Event>> held_back_;

@@ -19,6 +19,8 @@ class MapStore {
 
   [[nodiscard]] std::map<BlobHash, BufferRef>& blobs() { return blobs_; }
 
+  [[nodiscard]] const std::map<BlobHash, BufferRef>& blobs() const { return blobs_; }
+
   [[nodiscard]] const std::vector<work::LoggedJob>& jobs() const { return jobs_; }
 
   /// What CheckSpace finds free.
