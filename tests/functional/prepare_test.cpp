@@ -178,9 +178,9 @@ TEST_F(Prepare, TheTokenStaysAtTheHubWhereverARedirectLeads) {
 
 TEST_F(Prepare, AFileThatChangesMidwayFailsTheJobByName) {
   const std::string copy = copy_of("tiny-qwen3-moe");
+  std::size_t tensors = 0;  // outlives the hub, which counts in it
   HubServer hub(copy);
   start(hub);
-  std::size_t tensors = 0;
   hub.set_rule([&](const HubServer::Request& request) -> HubServer::Answer {
     const bool is_tensor = request.file.ends_with(".safetensors") && request.first.value_or(0) > 8;
     if (is_tensor && ++tensors == 4) {
