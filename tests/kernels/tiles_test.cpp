@@ -79,7 +79,7 @@ std::vector<float> run_tiles(const TileKernel& kernel, const PackedMatrix& matri
   for (std::size_t row = 0; row < input.rows; row += kTileRows) {
     pack_tile(input.format,
               std::span(input.pointers).subspan(row, std::min(kTileRows, input.rows - row)),
-              matrix.cols, tiles[0].bytes + tiles_bytes(input.format, row, matrix.cols));
+              matrix.cols, bytes_of(tiles) + tiles_bytes(input.format, row, matrix.cols));
   }
   const Lines scratch = make_lines(Multiplier::scratch_bytes(matrix.cols));
   const std::size_t stride = matrix.rows + kGuard;

@@ -77,7 +77,7 @@ void ExpertsRun::make_hidden_by_tiles(const Piece& piece, Columns columns) const
   const Lines scratch = make_lines(Multiplier::scratch_bytes(expert.d_model()));
   auto* gate = static_cast<float*>(static_cast<void*>(gate_lines.get()));
   auto* up = static_cast<float*>(static_cast<void*>(up_lines.get()));
-  const std::byte* tiles = tiles_[0].bytes + piece.tiles_at;
+  const std::byte* tiles = bytes_of(tiles_) + piece.tiles_at;
   for (std::size_t done = 0; done < columns.count; done += kHiddenStepMany) {
     const Columns step{.begin = columns.begin + done,
                        .count = std::min(kHiddenStepMany, columns.count - done)};
@@ -121,7 +121,7 @@ void ExpertsRun::make_output(const Piece& piece, Columns columns) const {
   }
   const Lines scratch = make_lines(Multiplier::scratch_bytes(expert.d_ff()));
   Multiplier::multiply_tiles(*piece.down.tiles, expert.down, columns,
-                             tiles_[0].bytes + piece.tiles_at, piece.count, out, expert.d_model(),
+                             bytes_of(tiles_) + piece.tiles_at, piece.count, out, expert.d_model(),
                              scratch.get());
 }
 

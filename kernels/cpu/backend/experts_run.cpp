@@ -189,7 +189,7 @@ void ExpertsRun::pack_tiles(std::size_t begin, std::size_t end, Half half) {
     const std::size_t k = is_input ? piece.expert->d_model() : piece.expert->d_ff();
     const auto rows = is_input ? input_rows(piece, format) : hidden_rows(piece);
     const std::size_t row = tiles[i].row;
-    std::byte* to = tiles_[0].bytes + piece.tiles_at + tiles_bytes(format, row, k);
+    std::byte* to = bytes_of(tiles_) + piece.tiles_at + tiles_bytes(format, row, k);
     pack_tile(format, std::span(rows).subspan(row, std::min(kTileRows, rows.size() - row)), k, to);
   });
 }

@@ -19,6 +19,11 @@ using Lines = std::unique_ptr<CacheLine[]>;
 
 [[nodiscard]] Lines make_lines(std::size_t bytes);
 
+/// All bytes of the lines, beyond the first one too.
+[[nodiscard]] inline std::byte* bytes_of(const Lines& lines) {
+  return static_cast<std::byte*>(static_cast<void*>(lines.get()));
+}
+
 /// Bytes of `rows` rows of `k` values as tiles. The format is q8_0 or bf16.
 [[nodiscard]] std::size_t tiles_bytes(RowFormat format, std::size_t rows, std::size_t k);
 

@@ -32,7 +32,7 @@ class Counters {
   std::vector<std::atomic<int>> hits_;
 };
 
-/// A job that keeps its worker busy until open() is called.
+/// A job that keeps its worker busy until open() is called. Outlives the pool.
 class Gate {
  public:
   void occupy_worker_of(Pool& pool) {
@@ -58,8 +58,8 @@ TEST(Pool, ParallelForRunsEveryIndexExactlyOnce) {
 }
 
 TEST(Pool, ParallelForOverNothingOrOneNeedsNoWorker) {
-  Pool pool({.threads = 1});
   Gate gate;
+  Pool pool({.threads = 1});
   gate.occupy_worker_of(pool);
   int runs = 0;
   pool.parallel_for(0, [&](std::size_t) { ++runs; });
@@ -70,8 +70,8 @@ TEST(Pool, ParallelForOverNothingOrOneNeedsNoWorker) {
 }
 
 TEST(Pool, CallerFinishesAloneWhileEveryWorkerIsBusy) {
-  Pool pool({.threads = 1});
   Gate gate;
+  Pool pool({.threads = 1});
   gate.occupy_worker_of(pool);
   Counters counters(100);
   pool.parallel_for(100, [&](std::size_t i) { counters.hit(i); });
@@ -125,8 +125,8 @@ TEST(Pool, WritesOfSlicesAreVisibleToTheCaller) {
 }
 
 TEST(Pool, FullQueueSaysNoAndDoesNotTakeTheJob) {
-  Pool pool({.threads = 1, .queue_max = 2});
   Gate gate;
+  Pool pool({.threads = 1, .queue_max = 2});
   gate.occupy_worker_of(pool);
   std::atomic<int> runs = 0;
   EXPECT_TRUE(pool.submit(Priority::short_job, [&] { ++runs; }));
@@ -145,8 +145,8 @@ TEST(Pool, FullQueueSaysNoAndDoesNotTakeTheJob) {
 }
 
 TEST(Pool, ShortJobsRunBeforeComputeJobs) {
-  Pool pool({.threads = 1});
   Gate gate;
+  Pool pool({.threads = 1});
   gate.occupy_worker_of(pool);
   std::vector<std::string> order;
   std::latch done(4);
@@ -166,8 +166,8 @@ TEST(Pool, ShortJobsRunBeforeComputeJobs) {
 }
 
 TEST(Pool, FreeWorkerHelpsARunningJobBeforeItBeginsAnother) {
-  Pool pool({.threads = 2});
   Gate gate;
+  Pool pool({.threads = 2});
   gate.occupy_worker_of(pool);
   std::atomic<bool> next_began = false;
   std::atomic<bool> next_began_first = false;
@@ -193,8 +193,8 @@ TEST(Pool, FreeWorkerHelpsARunningJobBeforeItBeginsAnother) {
 }
 
 TEST(Pool, DepthCountsWaitingAndRunning) {
-  Pool pool({.threads = 1});
   Gate gate;
+  Pool pool({.threads = 1});
   EXPECT_EQ(pool.depth(), 0U);
   gate.occupy_worker_of(pool);
   EXPECT_EQ(pool.depth(), 1U);
