@@ -1,14 +1,15 @@
 // What the JSON-RPC surface costs beside the compute of a local layer forward.
 //
-// usage: rpc_bench [--json FILE] [--quick]
+// usage: rpc_bench [--json FILE] [--quick] [--rows N]
 //
 // One layer of 128 experts, top-8, 2048 x 768, Q8_0 (--quick: 32 experts). For 1, 32 and 512 rows,
 // interleaved:
 //   surface  body text -> typed call -> (answer) -> reply text: parse, base64, JSON, copies
 //   compute  the gate, expert and combine jobs of that call, on all worker threads
 // The share is surface over compute; target: at most 10 % at 32 rows. Resident memory is held
-// against the weights.
+// against the weights. --rows measures that many rows alone, 200 times: for a profile.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -38,6 +39,7 @@ struct Options {
   std::string json;
   std::uint32_t experts = 128;
   std::size_t samples = 15;
+  std::vector<std::uint32_t> rows{1, 32, 512};
 };
 
 double seconds_of(const std::function<void()>& work) {
@@ -226,8 +228,11 @@ int main(int argc, char** argv) {
       options.samples = 5;
     } else if (word == "--json" && i + 1 < argc) {
       options.json = argv[++i];
+    } else if (word == "--rows" && i + 1 < argc) {
+      options.rows = {static_cast<std::uint32_t>(std::strtoul(argv[++i], nullptr, 10))};
+      options.samples = 200;
     } else {
-      std::fprintf(stderr, "usage: rpc_bench [--json FILE] [--quick]\n");
+      std::fprintf(stderr, "usage: rpc_bench [--json FILE] [--quick] [--rows N]\n");
       return 2;
     }
   }
@@ -238,7 +243,7 @@ int main(int argc, char** argv) {
   const double before = resident_mib();
   const Layer layer(options.experts, context);
   std::vector<bench::Row> report;
-  for (const std::uint32_t rows : {1U, 32U, 512U}) measure(rows, layer, context, options, report);
+  for (const std::uint32_t rows : options.rows) measure(rows, layer, context, options, report);
   report.push_back(bench::make_row("resident memory above the weights", "ours", 1, "MiB",
                                    {resident_mib() - before - layer.weights_mib()}, 64.0));
   bench::print(report.back());
