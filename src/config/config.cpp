@@ -155,8 +155,9 @@ Result<Config> parse(std::string_view toml, std::string_view file) {
     return fail(ErrorCode::invalid_params, std::string(file), "is larger than 1 MiB");
   }
   if (const auto line = line_of_stray_character(toml)) {
-    return fail(ErrorCode::invalid_params, std::string(file) + ":" + std::to_string(*line),
-                "not TOML: a character beyond ASCII outside of strings and comments");
+    return fail(
+        ErrorCode::invalid_params, std::string(file) + ":" + std::to_string(*line),
+        "not TOML: a character beyond ASCII outside of strings and comments, or after a backslash");
   }
   const toml::parse_result document = toml::parse(toml);
   if (!document) {

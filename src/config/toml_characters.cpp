@@ -17,7 +17,7 @@ bool can_precede_string(char last) {
 }
 
 /// One past the end of the string that begins at `begin`; the size of the text where it does not
-/// end.
+/// end, and the byte beyond ASCII where one follows a backslash.
 std::size_t end_of_string(std::string_view toml, std::size_t begin) {
   const char quote = toml[begin];
   const bool is_long = toml.substr(begin, 3) == std::string(3, quote);
@@ -25,6 +25,9 @@ std::size_t end_of_string(std::string_view toml, std::size_t begin) {
   for (std::size_t at = begin + mark.size(); at < toml.size(); ++at) {
     if (toml[at] == '\\' && quote == '"') {
       ++at;
+      // What an escaped end of line leads to, over all blanks.
+      const std::size_t next = is_long ? toml.find_first_not_of(" \t\r\n", at) : at;
+      if (next < toml.size() && !is_ascii(toml[next])) return next;
     } else if (toml[at] == '\n' && !is_long) {
       return at;
     } else if (toml.substr(at, mark.size()) == mark) {

@@ -164,7 +164,8 @@ TEST(Config, CharactersBeyondAsciiBelongIntoStringsAndComments) {
     const std::string error = error_of(name + text + "\n");
     EXPECT_EQ(error.find("beyond ASCII"), std::string::npos) << text << ": " << error;
   }
-  for (const char* text : {"\u00e9", "b\"\u00e9\"", "\"a\"\u00e9", "\"a\n\u00e9"}) {
+  for (const char* text : {"\u00e9", "b\"\u00e9\"", "\"a\"\u00e9", "\"a\n\u00e9", "\"\\\u00e9\"",
+                           "\"\"\"a\\\u00e9\"\"\"", "\"\"\"a\\\n  \u00e9\"\"\""}) {
     EXPECT_NE(error_of(name + text).find("beyond ASCII"), std::string::npos) << text;
   }
   EXPECT_TRUE(parse("\xEF\xBB\xBF[node]\nname = \"a\"\n", "t.toml")) << "a byte order mark";
