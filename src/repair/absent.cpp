@@ -25,7 +25,7 @@ void Absent::on_gone(Instant now, const ProviderAddress& address, shards::View::
     entry.until = now + grace_;
   }
   holdings_ -= entry.holdings;
-  for (auto& [model, slots] : held) entry.held[model].merge(slots);
+  for (auto& gone : held) entry.held[gone.first].merge(gone.second);
   entry.holdings = count(entry.held);
   holdings_ += entry.holdings;
   while (providers_.size() > kProvidersMax || (holdings_ > kHoldingsMax && !providers_.empty()))

@@ -1,5 +1,6 @@
 // Repair: one pass over the view, slice by slice.
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -143,22 +144,10 @@ bool Repair::names_self(const std::vector<ProviderAddress>& ranked, std::size_t 
   std::map<ProviderAddress, std::uint64_t> named;
   for (const ProviderAddress& address : ranked) {
     if (named.size() == missing) break;
-    std::uint64_t since = pass_;
-    if (track != nullptr) {
-      const auto over = track->passed_over.find(address);
-      if (over != track->passed_over.end() && over->second > pass_) continue;
-      if (over != track->passed_over.end()) track->passed_over.erase(over);
-      if (const auto before = track->named.find(address); before != track->named.end())
-        since = before->second;
-      const auto growth = growth_.find(address);
-      const std::uint64_t grew = growth == growth_.end() ? 0 : growth->second.pass;
-      if (pass_ - std::max(since, grew) >= kPatience) {
-        track->passed_over.emplace(address, pass_ + kPassedOverFor);
-        ++totals_.passed_over;
-        continue;
-      }
-    }
-    named.emplace(address, since);
+    const std::optional<std::uint64_t> since =
+        track == nullptr ? pass_ : named_since(*track, address);
+    if (!since) continue;
+    named.emplace(address, *since);
     is_named = is_named || address == options_.self;
   }
   if (track != nullptr) {
@@ -166,6 +155,21 @@ bool Repair::names_self(const std::vector<ProviderAddress>& ranked, std::size_t 
     track->seen = pass_;
   }
   return is_named;
+}
+
+std::optional<std::uint64_t> Repair::named_since(Track& track, const ProviderAddress& address) {
+  if (const auto over = track.passed_over.find(address); over != track.passed_over.end()) {
+    if (over->second > pass_) return std::nullopt;
+    track.passed_over.erase(over);
+  }
+  const auto before = track.named.find(address);
+  const std::uint64_t since = before == track.named.end() ? pass_ : before->second;
+  const auto growth = growth_.find(address);
+  const std::uint64_t grew = growth == growth_.end() ? 0 : growth->second.pass;
+  if (pass_ - std::max(since, grew) < kPatience) return since;
+  track.passed_over.emplace(address, pass_ + kPassedOverFor);
+  ++totals_.passed_over;
+  return std::nullopt;
 }
 
 void Repair::examine_surplus(const ExpertKey& key, const std::vector<shards::Candidate>& holders,

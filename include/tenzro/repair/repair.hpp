@@ -206,6 +206,9 @@ class Repair {
                        Outbox& out);
   [[nodiscard]] bool names_self(const std::vector<ProviderAddress>& ranked, std::size_t missing,
                                 Track* track);
+  /// Since which pass the candidate is named for that row; nothing where it is passed over.
+  [[nodiscard]] std::optional<std::uint64_t> named_since(Track& track,
+                                                         const ProviderAddress& address);
   void end_pass(Instant now, const shards::View& view, Outbox& out);
   void note_growth(const shards::View& view);
 
