@@ -8,16 +8,22 @@ std::vector<const Provider*> View::holders_of(const BlobHash& hash, std::size_t 
   std::vector<const Provider*> found;
   for (const auto& [model, slots] : models_) {
     for (const auto& [slot, holders] : slots) {
-      for (const auto& [address, holding] : holders) {
-        if (scan_max-- == 0) return found;
-        if (holding.blob != hash) continue;
-        const Provider* provider = &providers_.at(address);
-        if (std::find(found.begin(), found.end(), provider) == found.end())
-          found.push_back(provider);
-      }
+      if (!add_holders(holders, hash, scan_max, found)) return found;
     }
   }
   return found;
+}
+
+bool View::add_holders(const Holders& holders, const BlobHash& hash, std::size_t& scan_left,
+                       std::vector<const Provider*>& found) const {
+  for (const auto& [address, holding] : holders) {
+    if (scan_left == 0) return false;
+    --scan_left;
+    if (holding.blob != hash) continue;
+    const Provider* provider = &providers_.at(address);
+    if (std::find(found.begin(), found.end(), provider) == found.end()) found.push_back(provider);
+  }
+  return true;
 }
 
 }  // namespace tenzro::shards

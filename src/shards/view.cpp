@@ -41,18 +41,12 @@ void View::erase(const ProviderAddress& address, const ModelId& model, const Slo
 
 void View::declare(const ProviderAddress& address, const ExpertKey& key, Holding holding) {
   if (!providers_.contains(address)) return;
-  const auto model = models_.find(key.model);
-  if (model != models_.end()) {
-    if (const auto slot = model->second.find({key.layer, key.expert});
-        slot != model->second.end()) {
-      if (const auto held = slot->second.find(address); held != slot->second.end()) {
-        held->second = std::move(holding);
-        return;
-      }
-    }
+  const Slot slot{key.layer, key.expert};
+  if (View::holding(address, key) != nullptr) {
+    models_.at(key.model).at(slot).at(address) = std::move(holding);
+    return;
   }
   if (holdings_ >= options_.holdings_max) return;
-  const Slot slot{key.layer, key.expert};
   models_[key.model][slot].emplace(address, std::move(holding));
   held_[address][key.model].insert(slot);
   ++holdings_;

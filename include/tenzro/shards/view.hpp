@@ -147,6 +147,10 @@ class View {
 
   [[nodiscard]] std::vector<Candidate> list(const Holders& holders) const;
   [[nodiscard]] std::vector<Candidate> rank(const Holders& holders) const;
+  /// Adds whoever declares these bytes in one slot, each provider once. False: as many declarations
+  /// were looked at as `scan_left` allowed.
+  [[nodiscard]] bool add_holders(const Holders& holders, const BlobHash& hash,
+                                 std::size_t& scan_left, std::vector<const Provider*>& found) const;
   void erase(const ProviderAddress& address, const ModelId& model, const Slot& slot);
 
   Options options_;
