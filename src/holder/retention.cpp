@@ -212,10 +212,16 @@ std::optional<ItemId> Retention::victim(const std::function<bool(ItemId)>& is_fr
   const Shadow& leader = shadows_[leader_];
   for (const Place place : {Place::resident, Place::kept_resident}) {
     for (const auto& [rank, list] : leader.lists[static_cast<std::size_t>(place)]) {
-      for (std::uint32_t at = list.first; at != kNone; at = items_[at].links[leader_].after) {
-        if (is_free(ItemId{at})) return ItemId{at};
-      }
+      if (const auto free = first_free(list, is_free)) return free;
     }
+  }
+  return std::nullopt;
+}
+
+std::optional<ItemId> Retention::first_free(const List& list,
+                                            const std::function<bool(ItemId)>& is_free) const {
+  for (std::uint32_t at = list.first; at != kNone; at = items_[at].links[leader_].after) {
+    if (is_free(ItemId{at})) return ItemId{at};
   }
   return std::nullopt;
 }

@@ -105,6 +105,9 @@ class Retention {
   void set_resident(std::uint32_t at, bool is_resident);
   /// The kept item to go first; the shadow must keep one.
   [[nodiscard]] std::uint32_t coldest(std::size_t policy) const;
+  /// Of a list of the leader's.
+  [[nodiscard]] std::optional<ItemId> first_free(const List& list,
+                                                 const std::function<bool(ItemId)>& is_free) const;
   void shrink(std::size_t policy, std::uint64_t bytes_max);
   void admit(std::size_t policy, std::uint32_t at, std::uint64_t rank_before);
   void touch(Item& item);
