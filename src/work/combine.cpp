@@ -20,19 +20,23 @@ struct Widths {
   std::uint32_t shared = 0;
 };
 
-Rows index_rows(const Combine& job, Widths widths) {
+/// Notes where the slots of one expert find its rows.
+void index_output(const Combine& job, const ExpertOutput& output, std::uint32_t width, Rows& rows) {
   const std::uint32_t per_token = job.routed.slots_per_token;
+  const float* values = output.values.as<float>().data();
+  for (std::size_t i = 0; i < output.rows.size(); ++i) {
+    const std::size_t first = std::size_t{output.rows[i]} * per_token;
+    for (std::size_t s = first; s < first + per_token; ++s) {
+      if (job.routed.slots[s].expert == output.expert) rows[s] = values + i * width;
+    }
+  }
+}
+
+Rows index_rows(const Combine& job, Widths widths) {
   Rows rows(job.routed.slots.size(), nullptr);
   for (const ExpertOutput& output : job.outputs) {
     const bool is_shared = output.expert >= job.gate->router.num_experts();
-    const std::uint32_t width = is_shared ? widths.shared : widths.routed;
-    const float* values = output.values.as<float>().data();
-    for (std::size_t i = 0; i < output.rows.size(); ++i) {
-      const std::size_t first = std::size_t{output.rows[i]} * per_token;
-      for (std::size_t s = first; s < first + per_token; ++s) {
-        if (job.routed.slots[s].expert == output.expert) rows[s] = values + i * width;
-      }
-    }
+    index_output(job, output, is_shared ? widths.shared : widths.routed, rows);
   }
   return rows;
 }
@@ -84,19 +88,25 @@ void add_scaled(std::span<float> acc, const Term& term) {
   }
 }
 
+/// The terms' sum of the strip that begins at `at`.
+std::array<float, kStrip> sum_strip(std::span<const Term> terms, std::size_t at) {
+  std::array<float, kStrip> sum{};
+  for (const Term& term : terms) {
+    const float* values = term.values + at;
+    for (std::size_t i = 0; i < kStrip; ++i) {
+      const float product = term.weight * values[i];
+      sum[i] = sum[i] + product;
+    }
+  }
+  return sum;
+}
+
 /// acc = the terms' sum from zero on, in their order. A strip at a time: a loop of known length
 /// becomes vectors, and a sum is written once and not once a term.
 void sum_terms(std::span<float> acc, std::span<const Term> terms) {
   std::size_t at = 0;
   for (; at + kStrip <= acc.size(); at += kStrip) {
-    std::array<float, kStrip> sum{};
-    for (const Term& term : terms) {
-      const float* values = term.values + at;
-      for (std::size_t i = 0; i < kStrip; ++i) {
-        const float product = term.weight * values[i];
-        sum[i] = sum[i] + product;
-      }
-    }
+    const std::array<float, kStrip> sum = sum_strip(terms, at);
     std::copy(sum.begin(), sum.end(), acc.begin() + static_cast<std::ptrdiff_t>(at));
   }
   const std::span<float> rest = acc.subspan(at);

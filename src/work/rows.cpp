@@ -30,6 +30,14 @@ bool is_whole(std::span<const std::uint32_t> rows, std::size_t input_rows) {
   return rows.size() == input_rows;
 }
 
+void write_row(std::span<const float> row, bool is_q8, std::span<std::byte> place) {
+  if (is_q8) {
+    tensor::encode_row(tensor::WeightType::q8_0, row, place);
+  } else {
+    std::memcpy(place.data(), row.data(), place.size());
+  }
+}
+
 }  // namespace
 
 std::size_t find_non_finite_row(std::span<const float> values, std::size_t width) {
@@ -57,12 +65,7 @@ BufferRef make_carrier(const BufferRef& input, std::uint32_t width,
   for_slices(rows.size(), executor, [&](std::size_t from, std::size_t to) {
     for (std::size_t i = from; i < to; ++i) {
       const std::span<const float> row = in.subspan(std::size_t{rows[i]} * width, width);
-      const std::span<std::byte> place = out.subspan(i * stride, stride);
-      if (is_q8) {
-        tensor::encode_row(tensor::WeightType::q8_0, row, place);
-      } else {
-        std::memcpy(place.data(), row.data(), stride);
-      }
+      write_row(row, is_q8, out.subspan(i * stride, stride));
     }
   });
   return carrier;
