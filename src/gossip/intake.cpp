@@ -135,13 +135,7 @@ void Gossip::want(Instant now, const wire::AddressPrefix& prefix, std::uint64_t 
 void Gossip::take_membership(Instant now, membership::Outbox& actions, Outbox& out) {
   for (membership::Action& action : actions) {
     if (const auto* gone = std::get_if<membership::PeerGone>(&action)) {
-      manifests_.forget(gone->address);
-      pages_due_.erase(gone->address);
-      const auto is_gone = [&](const auto& entry) {
-        return crypto::address_of(entry.first) == gone->address;
-      };
-      std::erase_if(links_, is_gone);
-      std::erase_if(contacts_, is_gone);
+      forget(gone->address);
     } else if (const auto* record = std::get_if<membership::RecordChanged>(&action)) {
       if (!record->record->addresses.empty()) contacts_.erase(record->record->public_key);
     } else if (const auto* health = std::get_if<membership::HealthChanged>(&action)) {
@@ -149,6 +143,14 @@ void Gossip::take_membership(Instant now, membership::Outbox& actions, Outbox& o
     }
     std::visit([&](auto& value) { out.emplace_back(std::move(value)); }, action);
   }
+}
+
+void Gossip::forget(const ProviderAddress& gone) {
+  manifests_.forget(gone);
+  pages_due_.erase(gone);
+  const auto is_gone = [&](const auto& entry) { return crypto::address_of(entry.first) == gone; };
+  std::erase_if(links_, is_gone);
+  std::erase_if(contacts_, is_gone);
 }
 
 void Gossip::relay(Instant now, const ProviderAddress& address, const EndpointId* from) {

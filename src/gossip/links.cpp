@@ -86,8 +86,8 @@ void Gossip::dial_bootstrap(Instant now, std::size_t entry, Outbox& out) {
   work::PeerTarget target{.id = bootstrap.id, .addresses = {bootstrap.address}};
   if (const auto pinned = pinned_.find(entry); pinned != pinned_.end()) target.id = pinned->second;
   if (target.id == signing_.public_key()) return;
-  send(now, Call{.kind = CallKind::dial, .peer = target.id, .bootstrap = entry}, std::move(target),
-       introduction(), out);
+  Call call{.kind = CallKind::dial, .peer = target.id, .bootstrap = entry};
+  send(now, std::move(call), std::move(target), introduction(), out);
 }
 
 void Gossip::maintain_links(Instant now, Outbox& out) {

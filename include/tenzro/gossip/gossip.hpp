@@ -219,15 +219,16 @@ class Gossip {
 
   Intake take_items(Instant now, const wire::GossipMessage& message, const EndpointId& from,
                     Outbox& out);
-  void take_beat(Instant now, const wire::Bytes& sealed, const EndpointId& from, Intake& intake,
+  void take_beat(Instant now, const wire::Bytes& bytes, const EndpointId& from, Intake& intake,
                  Outbox& out);
-  void take_record(Instant now, const wire::Bytes& sealed, const EndpointId& from, Intake& intake,
+  void take_record(Instant now, const wire::Bytes& bytes, const EndpointId& from, Intake& intake,
                    Outbox& out);
   [[nodiscard]] bool check(std::string_view tag, const EndpointId& key, const wire::Sealed& sealed,
                            Intake& intake);
   void want(Instant now, const wire::AddressPrefix& prefix, std::uint64_t version,
             const EndpointId& from, bool announced_only);
   void take_membership(Instant now, membership::Outbox& actions, Outbox& out);
+  void forget(const ProviderAddress& gone);
   void relay(Instant now, const ProviderAddress& address, const EndpointId* from);
 
   // answers.cpp: what others ask for
