@@ -98,7 +98,7 @@ void Serving::on_expert_ready(ExpertIndex expert,
   const auto at = find(expert);
   if (!at || parts_[*at].resident != nullptr) return;
   parts_[*at].resident = std::move(resident);
-  parts_[*at].identity = std::move(identity);
+  parts_[*at].identity = identity;
   if (const auto error = fault(*at)) on_failed(*error, out);
 }
 
@@ -140,7 +140,7 @@ void Serving::sign(Outbox& out) {
   phase_ = Phase::signing;
   work::SignExec job{.request = asked_, .router = request_.router};
   for (Part& part : parts_) {
-    job.identities.push_back(std::move(part.identity));
+    job.identities.push_back(part.identity);
     job.outputs.push_back(std::move(part.outputs));
   }
   out.emplace_back(Run{ids_.next(), std::move(job)});
