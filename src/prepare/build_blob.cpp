@@ -26,7 +26,7 @@ Result<std::vector<float>> importance_of(const std::optional<work::SourceImporta
   auto weights = decode_values(source->sums, parts, label);
   if (!weights) return weights;
   const auto count = decode_values(source->count, parts, label);
-  if (!count) return count;
+  if (!count) return fail(count.error());
   if (std::any_of(weights->begin(), weights->end(), [](float sum) { return sum < 0; })) {
     return fail(ErrorCode::runtime, label,
                 "tensor '" + source->sums.tensor + "' has a negative value");

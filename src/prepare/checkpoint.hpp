@@ -67,7 +67,7 @@ struct Checkpoint {
 inline constexpr std::uint64_t kConfigBytesMax = 4ULL << 20U;
 
 /// Error: runtime, naming the key of config.json at fault.
-[[nodiscard]] Result<Checkpoint> parse_checkpoint_config(std::string_view json);
+[[nodiscard]] Result<Checkpoint> parse_checkpoint_config(std::string_view text);
 
 /// The same from a GGUF file's metadata. Error: runtime, naming the key.
 [[nodiscard]] Result<Checkpoint> read_gguf_checkpoint(

@@ -68,25 +68,30 @@ Result<EncodedMatrix> keep(const SourceRows& source, WeightType type, const Enco
                *find_defect(type, kept.view.row(static_cast<std::uint32_t>(bad))));
 }
 
-/// Encodes rows [first, last) into `out` (all rows of the matrix).
+/// Rows [first, last).
+struct Slice {
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
+/// Encodes these rows into `out` (all rows of the matrix).
 void encode_slice(const SourceRows& source, WeightType type, std::span<const float> importance,
-                  const tensor::RowEncoder& encoder, std::size_t first, std::size_t last,
-                  std::span<std::byte> out) {
+                  const tensor::RowEncoder& encoder, Slice slice, std::span<std::byte> out) {
   const std::size_t cols = source.matrix().cols;
   const std::size_t stride = row_bytes(type, cols);
   const bool is_weighted = !importance.empty();
   std::vector<float> values;
-  if (is_weighted || !source.plain_row(first)) {
-    values.resize((last - first) * cols);
-    source.read(first, values);
+  if (is_weighted || !source.plain_row(slice.first)) {
+    values.resize((slice.last - slice.first) * cols);
+    source.read(slice.first, values);
   }
-  for (std::size_t row = first; row < last; ++row) {
+  for (std::size_t row = slice.first; row < slice.last; ++row) {
     const std::span<std::byte> to = out.subspan(row * stride, stride);
     if (values.empty()) {
       encoder.encode(type, std::get<DType>(source.matrix().storage), *source.plain_row(row), to);
       continue;
     }
-    const auto from = std::span<const float>(values).subspan((row - first) * cols, cols);
+    const auto from = std::span<const float>(values).subspan((row - slice.first) * cols, cols);
     if (is_weighted) {
       encode_row_weighted(type, from, importance, to);
     } else {
@@ -105,7 +110,7 @@ Result<EncodedMatrix> convert(const SourceRows& source, WeightType type,
   const std::span<std::byte> out = made.bytes.mutable_bytes();
   const std::size_t bad =
       least_of_slices(matrix.rows, encoders.executor, [&](std::size_t first, std::size_t last) {
-        encode_slice(source, type, importance, encoders.rows, first, last, out);
+        encode_slice(source, type, importance, encoders.rows, {first, last}, out);
         // A NaN or infinite element shows as such, or as its block's scale; so does a scale that
         // f16 cannot hold.
         while (first < last && is_finite_row(type, out.subspan(first * stride, stride))) ++first;

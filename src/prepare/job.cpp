@@ -5,6 +5,14 @@
 #include "tenzro/base/bytes.hpp"
 
 namespace tenzro::prepare {
+namespace {
+
+work::StoreResult to_store_result(const Result<SourceBytes>& bytes) {
+  if (!bytes) return fail(bytes.error());
+  return work::ReadBytes{.bytes = bytes->bytes, .file_bytes = bytes->file_bytes};
+}
+
+}  // namespace
 
 Job::Job(std::string id, rpc::PrepareExpertsCall call, const JobContext& context)
     : id_(std::move(id)), call_(std::move(call)), context_(context), options_(context.options) {}
@@ -158,13 +166,7 @@ void Job::take_reads(Outbox& out) {
     for (ReadDone& read : done) {
       const auto pending = reads_.extract(read.id);
       if (!pending || !is_running()) continue;
-      if (read.bytes) {
-        const SourceBytes& bytes = *read.bytes;
-        on_read(pending.mapped(),
-                work::ReadBytes{.bytes = bytes.bytes, .file_bytes = bytes.file_bytes}, out);
-      } else {
-        on_read(pending.mapped(), fail(read.bytes.error()), out);
-      }
+      on_read(pending.mapped(), to_store_result(read.bytes), out);
     }
   }
 }

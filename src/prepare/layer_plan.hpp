@@ -60,7 +60,7 @@ using FindTensor = std::function<const work::SourceTensor*(const std::string&)>;
 /// ("blk.L.NAME.in_sum2" and ".counts"), which `find` knows beside the checkpoint's. Refuses a file
 /// without the expert's.
 [[nodiscard]] Status plan_importance(const Checkpoint& checkpoint, LayerIndex layer,
-                                     ExpertIndex expert, const FindTensor& find, ExpertPlan& plan);
+                                     ExpertIndex expert, const FindTensor& find, ExpertPlan& to);
 [[nodiscard]] Result<GatePlan> plan_gate(const Checkpoint& checkpoint, LayerIndex layer,
                                          const FindTensor& find);
 

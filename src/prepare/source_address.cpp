@@ -149,16 +149,17 @@ bool names_a_file(std::string_view root) {
 
 }  // namespace
 
-Result<std::string> origin_of(std::string_view text) {
-  const auto url = parse_url(text);
-  if (!url) return fail(url.error());
-  return std::string(url->is_tls ? kHttps : kHttp) + url->host + ":" + std::to_string(url->port);
+Result<std::string> origin_of(std::string_view url) {
+  const auto parsed = parse_url(url);
+  if (!parsed) return fail(parsed.error());
+  return std::string(parsed->is_tls ? kHttps : kHttp) + parsed->host + ":" +
+         std::to_string(parsed->port);
 }
 
-Status check_url(std::string_view text, PlainHttp plain_http) {
-  const auto url = parse_url(text);
-  if (!url) return fail(url.error());
-  return check(text, *url, plain_http);
+Status check_url(std::string_view url, PlainHttp plain_http) {
+  const auto parsed = parse_url(url);
+  if (!parsed) return fail(parsed.error());
+  return check(url, *parsed, plain_http);
 }
 
 Status check_redirect(std::string_view from, std::string_view to, PlainHttp plain_http) {

@@ -74,7 +74,7 @@ class SourceReader {
 
   ReadId read(Instant now, SourceRead read, Outbox& out);
   /// False where it is none of this one's.
-  bool on_store_done(JobId id, const work::StoreResult& result);
+  bool on_store_done(JobId job, const work::StoreResult& result);
   bool on_downloaded(Instant now, PeerCallId call, const work::Downloaded& downloaded, Outbox& out);
 
   void on_tick(Instant now, Outbox& out) { pump(now, out); }
