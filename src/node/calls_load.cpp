@@ -19,11 +19,10 @@ Error load_error(bool is_expert, const Error& error) {
 }  // namespace
 
 void Node::start_load(RequestId request, LayerKey layer, std::optional<ExpertIndex> expert,
-                      bool has_inline, BufferRef blob, std::optional<std::string> uri,
-                      Outbox& out) {
+                      holder::LoadSource source, Outbox& out) {
   BlobSearch search;
-  if (uri) {
-    const auto parsed = wire::parse_blob_uri(*uri);
+  if (source.uri) {
+    const auto parsed = wire::parse_blob_uri(*source.uri);
     if (!parsed) {
       reply(request,
             fail(ErrorCode::invalid_params, "", "invalid uri: " + parsed.error().message()), out);
@@ -32,13 +31,12 @@ void Node::start_load(RequestId request, LayerKey layer, std::optional<ExpertInd
     search = {.hash = parsed->hash, .hint = parsed->hint, .is_gate = !expert};
     if (expert) search.expert = {layer.model, layer.layer, *expert};
   }
-  if (has_inline) {
-    std::optional<BlobHash> hash;
-    if (uri) hash = search.hash;
-    begin_load(request, layer, expert, {std::move(blob), std::move(uri), hash, true}, out);
+  if (source.is_inline) {
+    if (source.uri) source.uri_hash = search.hash;
+    begin_load(request, layer, expert, std::move(source), out);
     return;
   }
-  requests_.at(request) = UriLoad{std::move(layer), expert, *uri, std::move(search)};
+  requests_.at(request) = UriLoad{std::move(layer), expert, *source.uri, std::move(search)};
   find_load(request, out);
 }
 
@@ -90,28 +88,32 @@ void Node::on_request_store(Instant now, RequestId request, const work::StoreRes
     if (const auto hash = fetched_for_.find(request); hash != fetched_for_.end())
       fetched_.at(hash->second).is_kept = true;
     reply(request, rpc::FetchBlobAnswer{std::get<work::ReadBytes>(*result).bytes}, out);
-  } else if (auto* load = std::get_if<UriLoad>(&it->second)) {
-    const UriLoad wait = *load;
-    // Somebody else may have taken it meanwhile.
-    if (!is_still_wanted(request))
-      return reply(request, fail(ErrorCode::cancelled, "", "no copy is missing any more"), out);
-    holder::LoadSource source{.uri = wait.uri, .uri_hash = wait.search.hash, .is_inline = false};
-    if (const auto* found = std::get_if<work::BlobRange>(&*result)) {
-      const std::uint64_t most = wait.search.bytes_max;
-      if (most != 0 && found->size_bytes > most) {
-        const std::string sizes =
-            std::to_string(found->size_bytes) + " bytes, more than the " + std::to_string(most);
-        return refuse_fetch(request,
-                            {ErrorCode::infrastructure, "blob " + to_hex(wait.search.hash),
-                             "has " + sizes + " wanted"},
-                            out);
-      }
-      source.stored_bytes = found->size_bytes;
-    } else {
-      source.blob = std::get<work::ReadBytes>(*result).bytes;
-    }
-    begin_load(request, wait.layer, wait.expert, std::move(source), out);
+  } else if (std::holds_alternative<UriLoad>(it->second)) {
+    on_load_store(request, *result, out);
   }
+}
+
+void Node::on_load_store(RequestId request, const work::StoreOutput& result, Outbox& out) {
+  const UriLoad wait = std::get<UriLoad>(requests_.at(request));
+  // Somebody else may have taken it meanwhile.
+  if (!is_still_wanted(request))
+    return reply(request, fail(ErrorCode::cancelled, "", "no copy is missing any more"), out);
+  holder::LoadSource source{.uri = wait.uri, .uri_hash = wait.search.hash, .is_inline = false};
+  if (const auto* found = std::get_if<work::BlobRange>(&result)) {
+    const std::uint64_t most = wait.search.bytes_max;
+    if (most != 0 && found->size_bytes > most) {
+      const std::string sizes =
+          std::to_string(found->size_bytes) + " bytes, more than the " + std::to_string(most);
+      return refuse_fetch(request,
+                          {ErrorCode::infrastructure, "blob " + to_hex(wait.search.hash),
+                           "has " + sizes + " wanted"},
+                          out);
+    }
+    source.stored_bytes = found->size_bytes;
+  } else {
+    source.blob = std::get<work::ReadBytes>(result).bytes;
+  }
+  begin_load(request, wait.layer, wait.expert, std::move(source), out);
 }
 
 void Node::on_request_store_failed(Instant now, RequestId request, const Error& error,

@@ -24,6 +24,11 @@ bool is_work(const rpc::Call& call) {
          std::holds_alternative<rpc::FetchBlobCall>(call);
 }
 
+template <typename LoadCall>
+holder::LoadSource load_source(LoadCall& call) {
+  return {.blob = std::move(call.blob), .uri = std::move(call.uri), .is_inline = call.has_inline};
+}
+
 }  // namespace
 
 Node::Node(const Options& options, About about, const catalog::Catalog& catalog, Prng& prng)
@@ -119,13 +124,12 @@ struct Node::Dispatcher {
   void operator()(const rpc::ListProvidersCall& /*call*/) { answer(node.list_providers(now)); }
 
   void operator()(rpc::ExpertLoadCall& call) {
-    node.start_load(request, {call.key.model, call.key.layer}, call.key.expert, call.has_inline,
-                    std::move(call.blob), std::move(call.uri), out);
+    node.start_load(request, {call.key.model, call.key.layer}, call.key.expert, load_source(call),
+                    out);
   }
 
   void operator()(rpc::GateLoadCall& call) {
-    node.start_load(request, call.key, std::nullopt, call.has_inline, std::move(call.blob),
-                    std::move(call.uri), out);
+    node.start_load(request, call.key, std::nullopt, load_source(call), out);
   }
 
   void operator()(const rpc::ExpertUnloadCall& call) {

@@ -229,21 +229,27 @@ void Presence::apply_pages(const ProviderAddress& address, const wire::ProviderR
     for (const auto& [layer, experts] : layers) {
       const wire::Bytes* page = gossip_.manifests().page(address, place++);
       if (page == nullptr || page->size() != experts.size() * sizeof(BlobHash)) continue;
-      std::size_t at = 0;
-      for (const auto& [expert, held] : experts) {
-        BlobHash blob;
-        std::copy_n(page->begin() + static_cast<std::ptrdiff_t>(at), blob.size(), blob.begin());
-        at += blob.size();
-        const ExpertKey key{model, layer, expert};
-        const shards::Holding* known = view_.holding(address, key);
-        if (known == nullptr || known->blob == blob) continue;
-        shards::Holding holding = *known;
-        holding.blob = blob;
-        holding.blob_uri.reset();
-        if (blob != BlobHash{}) holding.blob_uri = wire::format_blob_uri(blob);
-        view_.declare(address, key, std::move(holding));
-      }
+      apply_page(address, {model, layer}, experts, *page);
     }
+  }
+}
+
+/// A page has one hash for each expert of the layer, in their order.
+void Presence::apply_page(const ProviderAddress& address, const LayerKey& layer,
+                          const wire::HeldLayer& experts, const wire::Bytes& page) {
+  auto hash = page.begin();
+  for (const auto& [expert, held] : experts) {
+    BlobHash blob;
+    std::copy_n(hash, blob.size(), blob.begin());
+    hash += static_cast<std::ptrdiff_t>(blob.size());
+    const ExpertKey key{layer.model, layer.layer, expert};
+    const shards::Holding* known = view_.holding(address, key);
+    if (known == nullptr || known->blob == blob) continue;
+    shards::Holding holding = *known;
+    holding.blob = blob;
+    holding.blob_uri.reset();
+    if (blob != BlobHash{}) holding.blob_uri = wire::format_blob_uri(blob);
+    view_.declare(address, key, std::move(holding));
   }
 }
 

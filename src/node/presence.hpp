@@ -73,6 +73,8 @@ class Presence {
   void update_provider(const ProviderAddress& address);
   void wish(Instant now, const ProviderAddress& address, const wire::ProviderRecord& record);
   void apply_pages(const ProviderAddress& address, const wire::ProviderRecord& record);
+  void apply_page(const ProviderAddress& address, const LayerKey& layer,
+                  const wire::HeldLayer& experts, const wire::Bytes& page);
   [[nodiscard]] std::optional<wire::ProviderRecord> record_of(const ProviderAddress& address) const;
 
   shards::View& view_;

@@ -368,8 +368,9 @@ class Node {
   void end_request(RequestId request, Result<rpc::Answer> answer, Outbox& out);
 
   // calls_load.cpp
+  /// As the caller named it: `uri_hash` is yet to be read from the URI.
   void start_load(RequestId request, LayerKey layer, std::optional<ExpertIndex> expert,
-                  bool has_inline, BufferRef blob, std::optional<std::string> uri, Outbox& out);
+                  holder::LoadSource source, Outbox& out);
   void find_load(RequestId request, Outbox& out);
   /// A load by URI whose blob the store has lost: fetched, once. False: it is over.
   [[nodiscard]] bool fetch_lost(Instant now, RequestId request, Outbox& out);
@@ -378,6 +379,7 @@ class Node {
   void take_holder(Instant now, holder::Action& action, Outbox& out);
   void on_request_store(Instant now, RequestId request, const work::StoreResult& result,
                         Outbox& out);
+  void on_load_store(RequestId request, const work::StoreOutput& result, Outbox& out);
   void on_request_store_failed(Instant now, RequestId request, const Error& error, Outbox& out);
   /// A job of a request or a peer leaves the node; those of experts are timed.
   void count_job(Instant now, JobId id, const work::Job& job);
