@@ -54,6 +54,7 @@ Result<std::vector<BlobHash>> leftovers_in(const std::string& directory) {
   }
   if (error) return fail(os_error(directory, "list", error.value()));
   std::vector<BlobHash> hashes;
+  hashes.reserve(found.size());
   for (const auto& [hash, changed] : found) hashes.push_back(hash);
   std::stable_sort(hashes.begin(), hashes.end(), [&found](const BlobHash& a, const BlobHash& b) {
     return found.at(a) < found.at(b);
