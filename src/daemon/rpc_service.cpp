@@ -138,7 +138,7 @@ void RpcService::send(http::RequestRef ref, BufferRef body) {
   http::Reply reply{.status = body.empty() ? 204 : 200};
   if (!body.empty()) reply.content_type = "application/json";
   reply.body = std::move(body);
-  server_->reply(ref, std::move(reply));
+  server_->reply(ref, reply);
 }
 
 void RpcService::refuse_busy(http::RequestRef ref) {

@@ -1,6 +1,7 @@
 // Transfer: a part of a file on its way to where it is wanted.
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include <sys/mman.h>
 
@@ -38,11 +39,12 @@ std::optional<Duration> wait_of(CURL* handle, std::string_view rate_limit) {
 /// Memory that is written for the first time comes a page at a time, which costs as much as the
 /// copy; whole large pages cost a fraction. Only a hint.
 void expect_large_pages(std::span<std::byte> room) {
-  constexpr std::uintptr_t kPage = 4096;
-  const auto begin = (reinterpret_cast<std::uintptr_t>(room.data()) + kPage - 1) & ~(kPage - 1);
-  const auto end = reinterpret_cast<std::uintptr_t>(room.data() + room.size()) & ~(kPage - 1);
-  if (end <= begin || end - begin < kLargeRoomBytes) return;
-  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  constexpr std::size_t kPage = 4096;
+  static_assert(kLargeRoomBytes % kPage == 0);
+  void* begin = room.data();
+  std::size_t size = room.size();
+  if (std::align(kPage, kLargeRoomBytes, begin, size) == nullptr) return;
+  ::madvise(begin, size - size % kPage, MADV_HUGEPAGE);
 }
 
 /// What no second attempt changes.

@@ -13,8 +13,8 @@ namespace {
 constexpr int kPollMilliseconds = 1000;
 
 CurlMulti make_multi(const ClientOptions& options) {
-  static const CURLcode kReady = curl_global_init(CURL_GLOBAL_DEFAULT);
-  TENZRO_ASSERT(kReady == CURLE_OK);
+  static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
+  TENZRO_ASSERT(ready == CURLE_OK);
   CurlMulti multi(curl_multi_init());
   if (!multi) throw std::bad_alloc();
   const auto connections = static_cast<long>(options.connections_max);

@@ -200,7 +200,7 @@ Result<std::unique_ptr<Server>> Server::listen(exec::Loop& loop, Options options
   return std::unique_ptr<Server>(new Server(std::move(state)));
 }
 
-void Server::reply(RequestRef id, Reply reply) {
+void Server::reply(RequestRef id, const Reply& reply) {
   if (const auto session = state_->session_of(id)) session->reply(reply);
 }
 
@@ -208,7 +208,7 @@ void Server::serve_blob(RequestRef id, std::uint64_t size) {
   if (const auto session = state_->session_of(id)) session->serve_blob(size);
 }
 
-void Server::send_piece(RequestRef id, BufferRef piece) {
+void Server::send_piece(RequestRef id, const BufferRef& piece) {
   if (const auto session = state_->session_of(id)) session->send_piece(piece);
 }
 

@@ -107,11 +107,11 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  void reply(RequestRef id, Reply reply);
+  void reply(RequestRef id, const Reply& reply);
   /// Answers on_blob: the blob has `size` bytes, and its pieces may be asked for.
   void serve_blob(RequestRef id, std::uint64_t size);
   /// Answers on_blob_piece_wanted with exactly the bytes asked for.
-  void send_piece(RequestRef id, BufferRef piece);
+  void send_piece(RequestRef id, const BufferRef& piece);
   /// The rest of a blob cannot be had: 500 where nothing was sent yet, else the connection breaks.
   void abort_blob(RequestRef id);
   /// Asks for the next piece of an upload, or for its end.
