@@ -122,8 +122,8 @@ class Connection {
   void call(PeerCallId call, std::vector<BufferRef> parts);
   /// Nobody waits for the call any more.
   void cancel(PeerCallId call);
-  void reply(std::int64_t stream, std::vector<BufferRef> parts);
-  void refuse(std::int64_t stream);
+  void reply(std::int64_t id, std::vector<BufferRef> parts);
+  void refuse(std::int64_t id);
   /// Says why, and is dead. `error`: what its calls end with.
   void close(Code code, const Error& error, ngtcp2_tstamp now);
 
@@ -186,7 +186,7 @@ class Connection {
   [[nodiscard]] bool has_room() const;
   [[nodiscard]] std::size_t burst() const;
   [[nodiscard]] bool pace(std::size_t sent, ngtcp2_tstamp now);
-  [[nodiscard]] std::size_t write_packet(std::span<std::uint8_t> into, ngtcp2_path_storage& path,
+  [[nodiscard]] std::size_t write_packet(std::span<std::uint8_t> into, ngtcp2_path_storage& where,
                                          ngtcp2_pkt_info& info, ngtcp2_tstamp now);
 
   ConnectionContext& context_;

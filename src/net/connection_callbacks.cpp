@@ -125,6 +125,7 @@ int ConnectionCallbacks::stream_open(ngtcp2_conn* quic, std::int64_t id, void* u
   return 0;
 }
 
+// NOLINTNEXTLINE(readability-function-size): ngtcp2 names the parameters
 int ConnectionCallbacks::stream_data(ngtcp2_conn* quic, std::uint32_t flags, std::int64_t id,
                                      std::uint64_t, const std::uint8_t* data, std::size_t size,
                                      void* user, void* stream_user) {

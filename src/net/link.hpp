@@ -65,7 +65,7 @@ class Link {
   void start(int family, Duration timeout, IsOwn is_own, Attempt attempt, GaveUp gave_up);
   /// The attempt failed.
   void try_next(const Error& error);
-  void on_connected(Connection& connection);
+  void on_connected(Connection& connected);
   /// Ends what is under way; neither function is called any more.
   void stop();
 

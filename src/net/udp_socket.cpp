@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include <netinet/udp.h>
@@ -65,7 +66,8 @@ UdpSocket::UdpSocket(asio::io_context& context, Options options)
 
 Status UdpSocket::open(const SocketAddress& listen) {
   const auto refuse = [&](const char* what) -> Status {
-    return fail(ErrorCode::io, listen.text(), std::string(what) + ": " + std::strerror(errno));
+    return fail(ErrorCode::io, listen.text(),
+                std::string(what) + ": " + std::system_category().message(errno));
   };
   const int fd = socket(listen.family(), SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return refuse("cannot make a socket");
@@ -206,7 +208,7 @@ void UdpSocket::receive(const std::function<void(const Datagram&)>& on_datagram)
   std::array<mmsghdr, kReceiveMessages> messages{};
   std::array<iovec, kReceiveMessages> vectors{};
   std::array<sockaddr_storage, kReceiveMessages> senders{};
-  std::array<ControlBuffer, kReceiveMessages> controls;
+  alignas(cmsghdr) std::array<ControlBuffer, kReceiveMessages> controls{};
   for (int round = 0; round < kReceiveRounds && is_open(); ++round) {
     for (std::size_t i = 0; i < kReceiveMessages; ++i) {
       vectors[i] = {receive_buffer_.data() + i * kReceiveBytes, kReceiveBytes};
