@@ -46,7 +46,7 @@ struct CgroupPath {
 };
 
 /// The groups of /proc/self/cgroup that count memory.
-[[nodiscard]] std::vector<CgroupPath> memory_cgroups(std::string_view proc_self_cgroup);
+[[nodiscard]] std::vector<CgroupPath> memory_cgroups(std::string_view text);
 
 /// Hundredths of a percent of the last ten seconds in which some task waited for memory.
 [[nodiscard]] std::optional<std::uint32_t> memory_pressure(std::string_view text);

@@ -136,7 +136,7 @@ void add_repair(Page& page, const repair::Repair& repair) {
   const repair::Totals& totals = repair.totals();
   const repair::Findings& found = repair.findings();
   page.counter("tenzro_repair_passes_total", "Passes over the experts", totals.passes);
-  const char* const kFetches = "Experts fetched because copies were missing, by result";
+  constexpr const char* kFetches = "Experts fetched because copies were missing, by result";
   page.counter("tenzro_repair_fetches_total", kFetches, totals.admitted, {{"result", "admitted"}});
   page.counter("tenzro_repair_fetches_total", kFetches, totals.fetches_failed,
                {{"result", "failed"}});
@@ -148,7 +148,7 @@ void add_repair(Page& page, const repair::Repair& repair) {
                totals.passed_over);
   page.counter("tenzro_repair_surplus_total", "Copies found to be too many here", totals.drops);
   page.gauge("tenzro_repair_in_flight", "Fetches of repair under way", repair.in_flight());
-  const char* const kMissing = "Experts below the floor in the last pass, by holders that stay";
+  constexpr const char* kMissing = "Experts below the floor in the last pass, by holders that stay";
   page.gauge("tenzro_under_replicated_experts", kMissing, found.one_holder,
              {{"holders", "one_or_none"}});
   page.gauge("tenzro_under_replicated_experts", kMissing, found.under_replicated - found.one_holder,

@@ -59,7 +59,7 @@ std::string hub_token() {
 struct Compute {
   compute::Registry registry;
   compute::Backend* backend = nullptr;
-  Base64Kernels base64;
+  Base64Kernels base64{};
 };
 
 /// TENZRO_ISA forces an instruction set, TENZRO_BACKEND a backend; each that is not there is a
@@ -222,6 +222,7 @@ class Service final : public http::Handler {
   void on_ready();
   void await_signal();
   void begin_drain(const char* why);
+  void close_when_served();
 
   Settings settings_;
   Seams seams_;
@@ -439,15 +440,15 @@ void Service::begin_drain(const char* why) {
     std::_Exit(static_cast<int>(ExitCode::done));
   });
   // Goodbye first: nobody sends new work, and what is under way ends.
-  shell_->leave([this] {
-    server_->drain([this] {
-      shell_->when_peers_are_served([this] { endpoint_->close([this] { loop_.stop(); }); });
-    });
-  });
+  shell_->leave([this] { server_->drain([this] { close_when_served(); }); });
+}
+
+void Service::close_when_served() {
+  shell_->when_peers_are_served([this] { endpoint_->close([this] { loop_.stop(); }); });
 }
 
 void Service::on_page(http::RequestRef id, http::Page page) {
-  const auto text = [&](int status, std::string body) {
+  const auto text = [&](int status, const std::string& body) {
     server_->reply(id, {.status = status,
                         .content_type = "text/plain; version=0.0.4",
                         .body = BufferRef::copy_of(body)});
