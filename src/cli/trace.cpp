@@ -41,6 +41,10 @@ std::optional<TracedPass> pass_of(const std::string& name) {
   return pass;
 }
 
+std::string incomplete(const std::string& path, const std::string& stem) {
+  return path + ": the tensors of '" + stem + "' are incomplete or of odd shapes";
+}
+
 }  // namespace
 
 Outcome<std::vector<TracedPass>> read_trace(const std::string& path) {
@@ -60,8 +64,7 @@ Outcome<std::vector<TracedPass>> read_trace(const std::string& path) {
     auto ids = values_of<std::int32_t>(*header, *file, ids_name, tensor::DType::i32);
     if (!input || !output || !ids || input->size() != output->size() || info.shape[0] == 0 ||
         ids->size() % info.shape[0] != 0) {
-      return failure(ExitCode::usage,
-                     path + ": the tensors of '" + stem + "' are incomplete or of odd shapes");
+      return failure(ExitCode::usage, incomplete(path, stem));
     }
     pass->tokens = static_cast<std::uint32_t>(info.shape[0]);
     pass->d_model = static_cast<std::uint32_t>(info.shape[1]);
