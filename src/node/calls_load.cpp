@@ -192,6 +192,7 @@ void Node::update_roles() {
 void Node::on_lease_answer(Instant now, const holder::Action& action) {
   const auto* ready = std::get_if<holder::ExpertReady>(&action);
   const auto* unavailable = std::get_if<holder::ExpertUnavailable>(&action);
+  TENZRO_ASSERT(ready != nullptr || unavailable != nullptr);
   const holder::LeaseId lease = ready != nullptr ? ready->lease : unavailable->lease;
   if (const auto peer = peer_of(lease)) return on_peer_lease_answer(*peer, action);
   const RequestId request{static_cast<std::uint64_t>(lease)};
