@@ -65,13 +65,25 @@ NodeShell::~NodeShell() {
   *alive_ = false;
 }
 
-/// A gossiping node ticks at least once a heartbeat.
+/// A gossiping node ticks at least once a heartbeat. A file system that does not answer keeps a
+/// thread of the store and not the loop: the last figure stands.
 void NodeShell::look_at_disk() {
   constexpr Duration kEvery = std::chrono::seconds(1);
   const Instant now = workshop_.loop.now();
-  if (disk_looked_at_ != Instant{} && now - disk_looked_at_ < kEvery) return;
+  if (is_looking_at_disk_ || (disk_looked_at_ != Instant{} && now - disk_looked_at_ < kEvery))
+    return;
   disk_looked_at_ = now;
-  node_.set_disk_free(disk_room(workshop_.blob_dir, workshop_.store.usage()));
+  is_looking_at_disk_ =
+      workshop_.store.run_beside([this, alive = alive_, &loop = workshop_.loop,
+                                  &store = workshop_.store, blob_dir = workshop_.blob_dir] {
+        const std::uint64_t room = disk_room(blob_dir, store.usage());
+        loop.post([this, alive, room] {
+          if (!*alive) return;
+          is_looking_at_disk_ = false;
+          node_.set_disk_free(room);
+          apply({});
+        });
+      });
 }
 
 void NodeShell::begin(const std::vector<work::HoldingRow>& rows,

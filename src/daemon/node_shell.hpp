@@ -127,6 +127,7 @@ class NodeShell final : public net::Handler {
   std::function<void()> on_served_;
   std::function<void()> on_drained_;
   Instant disk_looked_at_;
+  bool is_looking_at_disk_ = false;
   crypto::KeySigning signing_;
   std::uint64_t last_request_ = 0;
   /// False after destruction: results still on their way are dropped.

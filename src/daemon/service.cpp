@@ -379,6 +379,7 @@ Service::~Service() {
 ExitCode Service::run() {
   signals_.add(SIGTERM);
   signals_.add(SIGINT);
+  signals_.add(SIGHUP);
   release_signals();
   await_signal();
   spdlog::info("tenzrod version={} endpoint_id={} provider={} rpc={} backend={} threads={}",
@@ -416,6 +417,10 @@ void Service::on_ready() {
 void Service::await_signal() {
   signals_.async_wait([this](const std::error_code& error, int signal) {
     if (error) return;
+    if (signal == SIGHUP) {  // a terminal that closes, or a log that was rotated: no reason to go
+      spdlog::info("SIGHUP: nothing is read anew, a restart does that");
+      return await_signal();
+    }
     if (is_draining_) {
       spdlog::warn("second signal {}: ending at once", signal);
       std::_Exit(static_cast<int>(ExitCode::failed));

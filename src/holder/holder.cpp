@@ -53,12 +53,16 @@ Status Holder::acquire(LeaseId lease, const LayerKey& layer,
       held.push_back(key);
     }
     use(entry);
-    if (entry.resident != nullptr) {
+    if (is_in_memory(entry)) {
       ++counters_.hits;
       offer(key, entry, out);
       continue;
     }
     ++counters_.misses;
+    if (entry.resident != nullptr) {
+      offer(key, entry, out);
+      continue;
+    }
     if (entry.is_reading || entry.is_wanted) continue;
     entry.is_wanted = true;
     wanted_.push_back(key);
@@ -129,16 +133,31 @@ const work::ExpertFacts* Holder::facts(const ExpertKey& key) const {
 std::optional<Holder::ExpertView> Holder::expert(const ExpertKey& key) const {
   const auto it = experts_.find(key);
   if (it == experts_.end()) return std::nullopt;
-  return ExpertView{it->first, &it->second.row, it->second.resident != nullptr};
+  return ExpertView{it->first, &it->second.row, is_in_memory(it->second)};
 }
 
 std::vector<Holder::ExpertView> Holder::experts() const {
   std::vector<ExpertView> views;
   views.reserve(experts_.size());
   for (const auto& [key, entry] : experts_) {
-    views.push_back({key, &entry.row, entry.resident != nullptr});
+    views.push_back({key, &entry.row, is_in_memory(entry)});
   }
   return views;
+}
+
+std::vector<Holder::ExpertView> Holder::experts_after(const std::optional<ExpertKey>& after,
+                                                      std::size_t max) const {
+  std::vector<ExpertView> views;
+  for (auto it = after ? experts_.upper_bound(*after) : experts_.begin();
+       it != experts_.end() && views.size() < max; ++it) {
+    views.push_back({it->first, &it->second.row, is_in_memory(it->second)});
+  }
+  return views;
+}
+
+std::uint64_t Holder::last_use(const ExpertKey& key) const {
+  const auto it = experts_.find(key);
+  return it == experts_.end() ? 0 : it->second.used;
 }
 
 const work::HoldingRow* Holder::gate_row(const LayerKey& key) const {

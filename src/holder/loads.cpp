@@ -64,15 +64,9 @@ bool Holder::begin_waiting_load(std::size_t at, Outbox& out) {
     return earlier.row.layer == next->row.layer && earlier.row.expert == next->row.expert;
   });
   if (is_second) return false;
-  const std::uint64_t bytes = 2 * next->source.bytes();
-  if (!make_room(bytes, out)) {
-    const bool never_fits = bytes > options_.memory_budget_bytes;
-    if (!never_fits || !make_it_alone(out)) return false;
-    ++counters_.admissions_over_budget;
-  }
+  if (!reserve_passage(*next, out)) return false;
   Load load = std::move(*next);
   loads_waiting_.erase(next);
-  reserve_for(load, bytes);
   if (load.source.is_stored()) {
     read_for_load(std::move(load), out);
   } else {
@@ -81,10 +75,34 @@ bool Holder::begin_waiting_load(std::size_t at, Outbox& out) {
   return true;
 }
 
+bool Holder::reserve_passage(Load& load, Outbox& out) {
+  const std::uint64_t budget = options_.memory_budget_bytes;
+  const Passage passage = passage_of(load.source.bytes());
+  load.is_by_slices = passage.is_by_slices;
+  load.slices_bytes = passage.bytes;
+  std::uint64_t bytes = passage.bytes;
+  if (passage.is_by_slices && !load.source.is_stored()) {
+    // They are in memory already; it ends on disk.
+    load.slices_bytes = stream_bytes();
+    bytes = load.source.bytes() + load.slices_bytes;
+  }
+  if (!make_room(bytes, out)) {
+    if (bytes <= budget || !make_it_alone(out)) return false;
+    ++counters_.admissions_over_budget;
+  }
+  reserve_for(load, bytes);
+  return true;
+}
+
 void Holder::read_for_load(Load load, Outbox& out) {
   load.is_running = true;
   ++loads_running_;
   const JobId id = ids_.next();
+  if (load.is_by_slices) {
+    out.emplace_back(Store{id, work::OpenBlob{*load.source.uri_hash}});
+    loads_reading_.emplace(id, std::move(load));
+    return;
+  }
   out.emplace_back(Store{id, work::ReadBlob{.hash = *load.source.uri_hash, .wants_hash = true}});
   loads_reading_.emplace(id, std::move(load));
 }
@@ -94,12 +112,18 @@ void Holder::on_load_read(Load load, const work::StoreResult& result, Outbox& ou
     fail_load(load, result.error(), out);
     return;
   }
-  const auto& read = std::get<work::ReadBytes>(*result);
   const BlobHash expected = *load.source.uri_hash;
   const JobId id = ids_.next();
-  out.emplace_back(Run{
-      id, work::AdmitExpert{
-              .blob = read.bytes, .is_checked = read.hash == expected, .expected_hash = expected}});
+  work::AdmitExpert admit{.blob = {}, .expected_hash = expected};
+  if (load.is_by_slices) {
+    admit.source = std::get<work::OpenedBlob>(*result).source;
+    admit.memory_bytes_max = load.slices_bytes;
+  } else {
+    const auto& read = std::get<work::ReadBytes>(*result);
+    admit.blob = read.bytes;
+    admit.is_checked = read.hash == expected;
+  }
+  out.emplace_back(Run{id, std::move(admit)});
   admitting_.emplace(id, std::move(load));
 }
 
@@ -109,7 +133,9 @@ void Holder::admit_load(Load load, Outbox& out) {
   if (!load.source.is_inline) expected = load.source.uri_hash;
   if (load.row.expert) {
     out.emplace_back(
-        Run{id, work::AdmitExpert{.blob = load.source.blob, .expected_hash = expected}});
+        Run{id, work::AdmitExpert{.blob = load.source.blob,
+                                  .expected_hash = expected,
+                                  .memory_bytes_max = load.is_by_slices ? load.slices_bytes : 0}});
   } else {
     out.emplace_back(Run{id, work::AdmitGate{load.source.blob, expected}});
   }
@@ -125,11 +151,13 @@ void Holder::on_load_admitted(Load load, const work::JobResult& result, Outbox& 
     load.row.hash = expert->hash;
     load.row.facts = expert->facts;
     load.resident = expert->resident;
+    if (load.resident != nullptr && load.resident->is_streamed())
+      load.resident = nullptr;  // it is run by slices when wanted
     // From now on no one has read bytes any more: those sent stay until they are durable.
-    reserve_for(load, expert->facts.resident_bytes + load.source.blob.size());
+    const std::uint64_t resident = load.resident == nullptr ? 0 : expert->facts.resident_bytes;
+    reserve_for(load, resident + load.source.blob.size());
     shed(out);
-    const bool is_alone = pinned_bytes_ == 0 && reserved_bytes_ == load.reserved_bytes;
-    if (taken_bytes() > options_.memory_budget_bytes && !is_alone) {
+    if (taken_bytes() > options_.memory_budget_bytes) {
       load.resident = nullptr;  // it became more than there is room for: it ends on disk
       reserve_for(load, load.source.blob.size());
     }
@@ -229,60 +257,6 @@ void Holder::finish_load(Load& load, Status status, Outbox& out) {
   } else {
     out.emplace_back(GateLoaded{load.waiter, load.row.layer, std::move(status), load.is_blob_lost});
   }
-}
-
-void Holder::unload_expert(RequestId waiter, const ExpertKey& key, Outbox& out) {
-  const LayerKey layer{key.model, key.layer};
-  if (!experts_.contains(key)) {
-    out.emplace_back(Unloaded{waiter, layer, key.expert, false});
-    return;
-  }
-  const JobId id = ids_.next();
-  out.emplace_back(Store{id, work::RemoveHolding{layer, key.expert}});
-  removing_.emplace(id, Removal{waiter, layer, key.expert});
-}
-
-void Holder::unload_gate(RequestId waiter, const LayerKey& key, Outbox& out) {
-  if (!gates_.contains(key)) {
-    out.emplace_back(Unloaded{waiter, key, std::nullopt, false});
-    return;
-  }
-  const JobId id = ids_.next();
-  out.emplace_back(Store{id, work::RemoveHolding{key, std::nullopt}});
-  removing_.emplace(id, Removal{waiter, key, std::nullopt});
-}
-
-void Holder::on_removed(const Removal& removal, const work::StoreResult& result, Outbox& out) {
-  if (!result) {
-    out.emplace_back(Unloaded{removal.waiter, removal.layer, removal.expert,
-                              tl::unexpected<Error>(result.error())});
-    return;
-  }
-  bool existed = false;
-  if (removal.expert) {
-    const auto it = experts_.find({removal.layer.model, removal.layer.layer, *removal.expert});
-    existed = it != experts_.end();
-    if (existed) withdraw_expert(it, Error{ErrorCode::runtime, "", "expert was unloaded"}, out);
-  } else {
-    const auto it = gates_.find(removal.layer);
-    existed = it != gates_.end();
-    if (existed) withdraw_gate(it, out);
-  }
-  out.emplace_back(Unloaded{removal.waiter, removal.layer, removal.expert, existed});
-}
-
-void Holder::withdraw_expert(Experts::iterator it, const Error& error, Outbox& out) {
-  const ExpertKey key = it->first;
-  refuse_waiters(key, it->second, error, out);
-  erase_entry(it);
-  out.emplace_back(ExpertChanged{key, Change::withdrawn, std::nullopt});
-}
-
-void Holder::withdraw_gate(std::map<LayerKey, GateEntry>::iterator it, Outbox& out) {
-  const LayerKey key = it->first;
-  if (it->second.gate != nullptr) counters_.gate_bytes -= it->second.gate->bytes;
-  gates_.erase(it);
-  out.emplace_back(GateChanged{key, Change::withdrawn});
 }
 
 }  // namespace tenzro::holder

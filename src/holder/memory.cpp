@@ -19,6 +19,19 @@ bool Holder::make_room(std::uint64_t bytes, Outbox& out) {
   return true;
 }
 
+std::uint64_t Holder::stream_bytes() const {
+  return std::min(options_.stream_bytes_max, options_.memory_budget_bytes / 2);
+}
+
+Passage Holder::passage_of(std::uint64_t bytes) const {
+  const std::uint64_t budget = options_.memory_budget_bytes;
+  if (bytes <= budget / 2) return {.bytes = 2 * bytes};
+  const std::uint64_t slice = stream_bytes() / 2;
+  if (bytes <= budget && slice <= budget - bytes)
+    return {.bytes = bytes + slice, .is_by_slices = true};
+  return {.bytes = stream_bytes(), .is_by_slices = true};
+}
+
 bool Holder::make_it_alone(Outbox& out) {
   if (reserved_bytes_ > 0 || pinned_bytes_ > 0) return false;
   return make_room(options_.memory_budget_bytes, out);
@@ -53,20 +66,23 @@ void Holder::evict(const ExpertKey& key, Entry& entry, Outbox& out) {
 
 void Holder::drop_memory(Entry& entry) {
   if (entry.resident == nullptr) return;
-  const std::uint64_t bytes = entry.row.facts.resident_bytes;
+  const std::uint64_t bytes = entry.held_bytes;
   TENZRO_ASSERT(counters_.memory_bytes >= bytes);
   pinned_bytes_ -= pinned_bytes(entry);
   counters_.memory_bytes -= bytes;
-  --counters_.memory_experts;
-  ++counters_.disk_experts;
+  if (!entry.is_streamed()) {
+    --counters_.memory_experts;
+    ++counters_.disk_experts;
+    retention_.on_leave(entry.item);
+  }
   entry.resident = nullptr;
-  retention_.on_leave(entry.item);
+  entry.held_bytes = 0;
   is_settled_ = false;
 }
 
 void Holder::keep_former(const ExpertKey& key, Entry& entry) {
   if (entry.resident == nullptr) return;
-  Former former{.bytes = entry.row.facts.resident_bytes, .leases = {}};
+  Former former{.bytes = entry.held_bytes, .leases = {}};
   for (auto& [lease, told] : entry.leases) {
     if (told != Told::current) continue;
     told = Told::former;
@@ -105,10 +121,12 @@ bool Holder::has_waiters(const Entry& entry) {
 void Holder::take_memory(Entry& entry, std::shared_ptr<const compute::ResidentExpert> resident) {
   TENZRO_ASSERT(entry.resident == nullptr);
   entry.resident = std::move(resident);
+  entry.held_bytes = entry.is_streamed() ? entry.resident->bytes() : entry.row.facts.resident_bytes;
   note_idle(entry);
-  retention_.on_enter(entry.item);
   pinned_bytes_ += pinned_bytes(entry);
-  counters_.memory_bytes += entry.row.facts.resident_bytes;
+  counters_.memory_bytes += entry.held_bytes;
+  if (entry.is_streamed()) return;
+  retention_.on_enter(entry.item);
   ++counters_.memory_experts;
   --counters_.disk_experts;
 }
@@ -122,7 +140,7 @@ void Holder::use(Entry& entry) {
 
 void Holder::note_idle(Entry& entry) {
   const bool is_idle = entry.resident == nullptr && !entry.is_reading && !entry.has_failed_read &&
-                       !is_oversized(entry);
+                       !passage_of(entry).is_by_slices;
   if (is_idle) {
     if (idle_.emplace(entry.used, entry.item).second) is_settled_ = false;
   } else {
@@ -169,9 +187,24 @@ void Holder::let_go(Experts::iterator it, LeaseId lease, Outbox& out) {
   pinned_bytes_ -= pinned_bytes(entry);
   entry.leases.erase(lease);
   pinned_bytes_ += pinned_bytes(entry);
-  if (entry.leases.empty() && entry.resident != nullptr &&
-      taken_bytes() > options_.memory_budget_bytes)
+  if (!entry.leases.empty() || entry.resident == nullptr) return;
+  if (entry.is_streamed()) {
+    end_stream(it->first, entry, out);
+  } else if (taken_bytes() > options_.memory_budget_bytes) {
     evict(it->first, entry, out);
+  }
+}
+
+void Holder::end_stream(const ExpertKey& key, Entry& entry, Outbox& out) {
+  const bool is_readable = entry.resident->is_readable();
+  drop_memory(entry);
+  note_idle(entry);
+  if (is_readable) return;
+  entry.is_checked = false;
+  out.emplace_back(BlobDamaged{entry.row.hash,
+                               "expert " + key.model + " l" + std::to_string(key.layer) + "/e" +
+                                   std::to_string(key.expert) + " could not be read while it ran"});
+  quarantine(entry.row.hash, out);
 }
 
 void Holder::refuse_waiters(const ExpertKey& key, Entry& entry, const Error& error, Outbox& out) {

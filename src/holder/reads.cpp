@@ -28,7 +28,11 @@ void Holder::begin_read(Read read, Outbox& out) {
     note_idle(entry);
     wants_hash = !entry.is_checked || options_.verifies_every_read;
   }
-  out.emplace_back(Store{id, work::ReadBlob{.hash = read.hash, .wants_hash = wants_hash}});
+  if (read.is_by_slices) {
+    out.emplace_back(Store{id, work::OpenBlob{read.hash}});
+  } else {
+    out.emplace_back(Store{id, work::ReadBlob{.hash = read.hash, .wants_hash = wants_hash}});
+  }
   reading_.emplace(id, std::move(read));
 }
 
@@ -45,18 +49,29 @@ void Holder::on_blob_read(Read read, const work::StoreResult& result, Outbox& ou
     fail_read(read, result.error(), out);
     return;
   }
+  admit_read(std::move(read), result, out);
+}
+
+void Holder::admit_read(Read read, const work::StoreResult& result, Outbox& out) {
   const JobId id = ids_.next();
-  const auto& blob = std::get<work::ReadBytes>(*result);
-  if (read.expert) {
-    const auto it = experts_.find({read.layer.model, read.layer.layer, *read.expert});
-    const bool is_known = it != experts_.end() && it->second.row.hash == read.hash &&
-                          it->second.is_checked && !options_.verifies_every_read;
-    out.emplace_back(Run{id, work::AdmitExpert{.blob = blob.bytes,
-                                               .is_checked = is_known || blob.hash == read.hash,
-                                               .expected_hash = read.hash}});
-  } else {
-    out.emplace_back(Run{id, work::AdmitGate{blob.bytes, read.hash}});
+  if (!read.expert) {
+    out.emplace_back(Run{id, work::AdmitGate{std::get<work::ReadBytes>(*result).bytes, read.hash}});
+    readmitting_.emplace(id, std::move(read));
+    return;
   }
+  const auto it = experts_.find({read.layer.model, read.layer.layer, *read.expert});
+  work::AdmitExpert admit{.blob = {}, .expected_hash = read.hash};
+  admit.is_checked = it != experts_.end() && it->second.row.hash == read.hash &&
+                     it->second.is_checked && !options_.verifies_every_read;
+  if (read.is_by_slices) {
+    admit.source = std::get<work::OpenedBlob>(*result).source;
+    admit.memory_bytes_max = read.bytes;
+  } else {
+    const auto& blob = std::get<work::ReadBytes>(*result);
+    admit.blob = blob.bytes;
+    admit.is_checked = admit.is_checked || blob.hash == read.hash;
+  }
+  out.emplace_back(Run{id, std::move(admit)});
   readmitting_.emplace(id, std::move(read));
 }
 
@@ -87,6 +102,12 @@ void Holder::on_read_admitted(const Read& read, const work::JobResult& result, O
   entry.is_checked = true;
   entry.row.facts =
       admitted.facts;  // another backend may hold it in other bytes than the last life's
+  if (admitted.resident->is_streamed()) {
+    if (entry.leases.empty()) return note_idle(entry);  // whoever wanted it is gone
+    ++counters_.streamed;
+    take_memory(entry, admitted.resident);
+    return offer(key, entry, out);
+  }
   ++(entry.leases.empty() ? counters_.promoted_idle : counters_.promoted_wanted);
   take_memory(entry, admitted.resident);
   out.emplace_back(ExpertChanged{key, Change::held_in_memory, entry.row.source_uri});
@@ -110,7 +131,10 @@ void Holder::fail_read(const Read& read, const Error& error, Outbox& out) {
     if (it == gates_.end() || it->second.row.hash != read.hash || it->second.gate != nullptr)
       return;
   }
-  if (error.code == ErrorCode::busy || error.code == ErrorCode::cancelled) return;  // may pass
+  // May pass, with a larger budget too.
+  if (error.code == ErrorCode::busy || error.code == ErrorCode::cancelled ||
+      error.code == ErrorCode::no_space)
+    return;
   out.emplace_back(BlobDamaged{read.hash, error.message()});
   // A blob that this build cannot use stays where it is. One that is gone, unreadable, or other
   // bytes than its name says is withdrawn once the store, reading again, has seen the damage too.
@@ -184,15 +208,13 @@ void Holder::pump_wanted(Outbox& out) {
 
 bool Holder::begin_wanted(Experts::iterator it, Outbox& out) {
   const auto& [key, entry] = *it;
-  const std::uint64_t bytes = passage_bytes(entry);
-  if (!make_room(bytes, out)) {
-    if (!is_oversized(entry) || !make_it_alone(out)) return false;
-    ++counters_.admissions_over_budget;
-  }
+  const Passage passage = passage_of(entry);
+  if (!make_room(passage.bytes, out)) return false;
   begin_read(Read{.layer = {key.model, key.layer},
                   .expert = key.expert,
                   .hash = entry.row.hash,
-                  .bytes = bytes},
+                  .is_by_slices = passage.is_by_slices,
+                  .bytes = passage.bytes},
              out);
   return true;
 }
@@ -206,7 +228,7 @@ void Holder::pump_background(Outbox& out) {
     for (auto at = idle_.rbegin(); at != idle_.rend() && looked_at < kIdleLookMax; ++at) {
       ++looked_at;
       const auto it = items_[static_cast<std::size_t>(at->second)];
-      if (taken_bytes() + passage_bytes(it->second) > budget) continue;
+      if (taken_bytes() + passage_of(it->second).bytes > budget) continue;
       best = &*it;
       break;
     }
@@ -220,7 +242,7 @@ void Holder::pump_background(Outbox& out) {
                     .expert = key.expert,
                     .hash = entry.row.hash,
                     .is_background = true,
-                    .bytes = passage_bytes(entry)},
+                    .bytes = passage_of(entry).bytes},
                out);
   }
 }

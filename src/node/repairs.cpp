@@ -78,7 +78,8 @@ repair::Room Node::repair_room(Instant now) {
   return {
       .free_bytes = std::min(left, repairs_->disk_free.value_or(0)),
       .is_busy = requests_.size() + peer_requests_.size() > options_.requests_max / 2,
-      .doubts_view = presence_ != nullptr && presence_->gossip().membership().suspects_itself(now)};
+      .doubts_view = presence_ != nullptr && presence_->gossip().membership().suspects_itself(now),
+      .last_use = [this](const ExpertKey& key) { return holder_.last_use(key); }};
 }
 
 /// What is told stays until it was too much, or much too little. Why: a record is made for each

@@ -43,7 +43,7 @@ void Repair::begin_pass(Instant now, const shards::View& view) {
   is_urgent_ = false;
   found_ = {};
   rows_.clear();
-  drops_ = 0;
+  drops_.clear();
   note_growth(view);
   for (ModelId& model : view.models()) {
     if (cares_for(view, model)) models_.push_back(std::move(model));
@@ -78,24 +78,30 @@ void Repair::begin_model(const shards::View& view) {
   }
 }
 
-void Repair::slice(Instant now, const shards::View& view, Outbox& out) {
+void Repair::slice(Instant now, const shards::View& view, const Room& room, Outbox& out) {
   std::size_t left = options_.slots_per_slice;
-  while (left > 0 && !models_.empty()) {
+  scores_ = 0;
+  while (left > 0 && scores_ < kScoresPerSlice && !models_.empty()) {
     const auto slots = view.slots_after(scan_->model, scan_->after, left);
     const auto absent = absent_.holders_of(scan_->model);
-    for (const auto& [slot, holders] : slots) examine(slot, holders, absent, out);
-    if (!slots.empty()) scan_->after = slots.back().first;
-    if (slots.size() < left) {
+    std::size_t examined = 0;
+    for (const auto& [slot, holders] : slots) {
+      if (scores_ >= kScoresPerSlice) break;
+      examine(slot, holders, absent);
+      scan_->after = slot;
+      ++examined;
+    }
+    if (examined == slots.size() && slots.size() < left) {
       models_.pop_front();
       begin_model(view);
     }
-    left -= std::min(left, std::max<std::size_t>(1, slots.size()));
+    left -= std::min(left, std::max<std::size_t>(1, examined));
   }
-  if (models_.empty()) end_pass(now, view, out);
+  if (models_.empty()) end_pass(now, view, room, out);
 }
 
 void Repair::examine(shards::View::Slot slot, const std::vector<shards::Candidate>& holders,
-                     const std::vector<Absent::Holder>& absent, Outbox& out) {
+                     const std::vector<Absent::Holder>& absent) {
   const Copies copies = count_copies(holders, slot, absent, options_.self);
   const Need need = need_of(copies, options_.policy);
   if (need.missing > 0) {
@@ -104,7 +110,7 @@ void Repair::examine(shards::View::Slot slot, const std::vector<shards::Candidat
     if (!copies.is_held_here && scan_->is_candidate)
       examine_missing(slot, holders, need.missing, copies);
   } else if (copies.is_held_here && copies.alive > options_.policy.max_replication) {
-    examine_surplus({scan_->model, slot.first, slot.second}, holders, out);
+    examine_surplus({scan_->model, slot.first, slot.second}, holders);
   }
 }
 
@@ -133,6 +139,7 @@ void Repair::examine_missing(shards::View::Slot slot, const std::vector<shards::
     if (track != nullptr) track->seen = pass_;
     return;
   }
+  scores_ += contenders.size();
   if (!names_self(rank(key, contenders), missing, track)) return;
   ++found_.named_here;
   if (rows_.size() < kRowsMax) rows_.push_back({std::move(key), copies.staying, copies.rate_max});
@@ -172,8 +179,8 @@ std::optional<std::uint64_t> Repair::named_since(Track& track, const ProviderAdd
   return std::nullopt;
 }
 
-void Repair::examine_surplus(const ExpertKey& key, const std::vector<shards::Candidate>& holders,
-                             Outbox& out) {
+void Repair::examine_surplus(const ExpertKey& key, const std::vector<shards::Candidate>& holders) {
+  scores_ += holders.size();
   std::vector<ProviderAddress> order = order_of_dropping(key, holders);
   if (order.size() <= options_.policy.max_replication) return;
   const auto first_kept =
@@ -184,20 +191,32 @@ void Repair::examine_surplus(const ExpertKey& key, const std::vector<shards::Can
   const bool stood = before != surplus_.end() && before->second + 1 == pass_;
   if (before == surplus_.end() && surplus_.size() >= kTrackedMax) return;
   surplus_[key] = pass_;
-  const std::uint32_t drops_max = std::max<std::uint32_t>(1, options_.max_admissions);
   const auto own = std::find_if(holders.begin(), holders.end(), [&](const auto& holder) {
     return holder.provider->address == options_.self;
   });
   // Bytes that cannot be fetched again are kept: nobody else could prove to have them.
-  if (!options_.drops_surplus || !stood || drops_ >= drops_max || own->holding->blob == BlobHash{})
-    return;
-  ++drops_;
-  ++totals_.drops;
-  out.emplace_back(DropExpert{key, own->holding->blob, {first_kept, order.end()}});
+  if (!options_.drops_surplus || !stood || own->holding->blob == BlobHash{}) return;
+  if (drops_.size() < kRowsMax)
+    drops_.push_back({key, own->holding->blob, {first_kept, order.end()}});
 }
 
-void Repair::end_pass(Instant now, const shards::View& view, Outbox& out) {
+void Repair::drop_coldest(const Room& room, Outbox& out) {
+  const std::size_t most =
+      std::min<std::size_t>(drops_.size(), std::max<std::uint32_t>(1, options_.max_admissions));
+  std::vector<std::pair<std::uint64_t, std::size_t>> by_use;
+  by_use.reserve(drops_.size());
+  for (std::size_t i = 0; i < drops_.size(); ++i)
+    by_use.emplace_back(room.last_use ? room.last_use(drops_[i].key) : 0, i);
+  const auto end = by_use.begin() + static_cast<std::ptrdiff_t>(most);
+  std::partial_sort(by_use.begin(), end, by_use.end());
+  for (auto it = by_use.begin(); it != end; ++it) out.emplace_back(std::move(drops_[it->second]));
+  totals_.drops += most;
+  drops_ = {};
+}
+
+void Repair::end_pass(Instant now, const shards::View& view, const Room& room, Outbox& out) {
   scan_.reset();
+  drop_coldest(room, out);
   std::sort(rows_.begin(), rows_.end(), [](const Row& a, const Row& b) {
     return std::tie(a.staying, b.rate, a.key) < std::tie(b.staying, a.rate, b.key);
   });

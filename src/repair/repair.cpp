@@ -195,7 +195,7 @@ void Repair::on_tick(Instant now, const shards::View& view, const Room& room, Ou
       begin_pass(now, view);
     }
   }
-  if (scan_) slice(now, view, out);
+  if (scan_) slice(now, view, room, out);
   start_fetches(now, view, room, out);
 }
 

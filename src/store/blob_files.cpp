@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "tenzro/base/bytes.hpp"
 
 #include "file_reader.hpp"
+#include "hash_follower.hpp"
 #include "os_error.hpp"
 
 namespace tenzro::store {
@@ -20,6 +22,8 @@ namespace {
 constexpr unsigned kFolderMode = 0700;
 constexpr unsigned kFileMode = 0600;
 constexpr std::size_t kVerifyChunkBytes = std::size_t{1} << 20U;
+/// Read between two looks of whoever hashes.
+constexpr std::size_t kHashStepBytes = std::size_t{256} << 10U;
 
 std::string folder_name(std::uint8_t first_byte) {
   return to_hex(std::span(&first_byte, 1));
@@ -60,20 +64,41 @@ Error about_size(Error error, std::size_t size_bytes) {
   return error;
 }
 
-/// The file's bytes and their hash. While one piece is hashed, the disk reads the next.
-Result<work::ReadBytes> read_hashed(const FileReader& file) {
+/// The file's bytes and their hash.
+Result<work::ReadBytes> read_hashed(const FileReader& file, const Beside& beside) {
   if (file.size_bytes() == 0) return work::ReadBytes{{}, crypto::Blake3().digest()};
   BufferRef buffer = BufferRef::allocate(file.size_bytes());
   const std::span<std::byte> bytes = buffer.mutable_bytes();
-  crypto::Blake3 hasher;
-  for (std::size_t offset = 0; offset < bytes.size(); offset += kVerifyChunkBytes) {
+  const auto follower = std::make_shared<HashFollower>(bytes);
+  // Less is hashed sooner than a thread wakes up.
+  if (bytes.size() >= kVerifyChunkBytes && beside)
+    static_cast<void>(beside([follower] { follower->follow(); }));
+  for (std::size_t offset = 0; offset < bytes.size(); offset += kHashStepBytes) {
     const std::span<std::byte> piece =
-        bytes.subspan(offset, std::min(kVerifyChunkBytes, bytes.size() - offset));
-    if (Status read = file.read_at(offset, piece); !read) return fail(read.error());
-    hasher.update(std::span<const std::byte>(piece));
+        bytes.subspan(offset, std::min(kHashStepBytes, bytes.size() - offset));
+    if (Status read = file.read_at(offset, piece); !read) {
+      follower->abandon();
+      return fail(read.error());
+    }
+    follower->advance(offset + piece.size());
   }
-  return work::ReadBytes{std::move(buffer), hasher.digest()};
+  return work::ReadBytes{std::move(buffer), follower->finish()};
 }
+
+/// A blob's file, as long as somebody reads it.
+class FileSource final : public compute::WeightSource {
+ public:
+  explicit FileSource(FileReader file) : file_(std::move(file)) {}
+
+  [[nodiscard]] std::uint64_t size_bytes() const override { return file_.size_bytes(); }
+
+  [[nodiscard]] Status read(std::uint64_t offset, std::span<std::byte> to) const override {
+    return file_.read_at(offset, to);
+  }
+
+ private:
+  FileReader file_;
+};
 
 }  // namespace
 
@@ -279,7 +304,7 @@ Result<std::uint64_t> BlobFiles::size(const BlobHash& hash) const {
   return file->size_bytes();
 }
 
-Result<work::ReadBytes> BlobFiles::read(const work::ReadBlob& wanted) const {
+Result<work::ReadBytes> BlobFiles::read(const work::ReadBlob& wanted, const Beside& beside) const {
   const BlobHash& hash = wanted.hash;
   const std::uint64_t bytes_max = wanted.bytes_max;
   const Result<FileReader> file = FileReader::open(files_, path_of(hash));
@@ -293,10 +318,16 @@ Result<work::ReadBytes> BlobFiles::read(const work::ReadBlob& wanted) const {
     return fail(ErrorCode::io, "blob " + to_hex(hash), "has more bytes than a blob may have");
   }
   file->expect_whole_read();
-  if (wanted.wants_hash) return read_hashed(*file);
+  if (wanted.wants_hash) return read_hashed(*file, beside);
   Result<BufferRef> bytes = file->read(0, file->size_bytes());
   if (!bytes) return fail(bytes.error());
   return work::ReadBytes{std::move(*bytes)};
+}
+
+Result<work::OpenedBlob> BlobFiles::open_blob(const BlobHash& hash) const {
+  Result<FileReader> file = FileReader::open(files_, path_of(hash));
+  if (!file) return fail(about_blob(hash, file.error()));
+  return work::OpenedBlob{std::make_shared<FileSource>(std::move(*file))};
 }
 
 Result<BufferRef> BlobFiles::read_range(const BlobHash& hash, std::uint64_t offset,

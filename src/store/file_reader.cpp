@@ -15,8 +15,9 @@
 namespace tenzro::store {
 namespace {
 
-/// One read call takes at most this; Linux itself stops a little below 2 GiB.
-constexpr std::size_t kReadBytesMax = std::size_t{1} << 30U;
+/// One read call takes at most this. Larger ones wait for all of it and copy then; so the system
+/// reads on while this much is copied.
+constexpr std::size_t kReadBytesMax = std::size_t{256} << 10U;
 
 Error not_regular(const std::string& path) {
   return {ErrorCode::io, echo(path), "is not a regular file"};
@@ -61,7 +62,7 @@ Status FileReader::read_at(std::uint64_t offset, std::span<std::byte> to) const 
 }
 
 void FileReader::expect_whole_read() const {
-  static_cast<void>(::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_WILLNEED));
+  static_cast<void>(::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_SEQUENTIAL));
 }
 
 Result<BufferRef> FileReader::read(std::uint64_t offset, std::uint64_t length) const {

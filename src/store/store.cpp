@@ -28,6 +28,7 @@ Error queue_full() {
 /// The lane of an operation: whatever changes something is ordered.
 Lane lane_of(const work::StoreOp& op) {
   const bool only_reads = std::holds_alternative<work::ReadBlob>(op) ||
+                          std::holds_alternative<work::OpenBlob>(op) ||
                           std::holds_alternative<work::ReadSource>(op) ||
                           std::holds_alternative<work::ReadBlobRange>(op);
   return only_reads ? Lane::free : Lane::ordered;
@@ -150,7 +151,14 @@ work::StoreResult Store::State::run(const work::StoreOp& op) {
           [this](const work::SaveHolding& save) { return saved(shelf->save(save)); },
           [this](const work::RemoveHolding& remove) { return removed(shelf->remove(remove)); },
           [this](const work::PublishBlob& publish) { return published(publish); },
-          [this](const work::ReadBlob& read) { return to_output(shelf->blobs().read(read)); },
+          [this](const work::ReadBlob& read) {
+            return to_output(shelf->blobs().read(read, [this](std::function<void()> work) {
+              return lanes.post(Lane::free, std::move(work));
+            }));
+          },
+          [this](const work::OpenBlob& blob) {
+            return to_output(shelf->blobs().open_blob(blob.hash));
+          },
           [this](const work::QuarantineBlob& bad) { return removed(shelf->quarantine(bad.hash)); },
           [this](const work::ReadSource& source) {
             return to_output(read_source(files, source, options.blob_bytes_max));
@@ -274,6 +282,10 @@ void Store::finish(const std::shared_ptr<Upload>& upload,
   if (state->lanes.post(Lane::ordered, publish)) return;
   upload->release();
   done(fail(queue_full()));
+}
+
+bool Store::run_beside(std::function<void()> work) {
+  return state_->lanes.post(Lane::free, std::move(work));
 }
 
 Usage Store::usage() const {

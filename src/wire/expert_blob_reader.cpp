@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "tenzro/wire/expert_blob.hpp"
@@ -10,6 +12,11 @@ namespace tenzro::wire {
 namespace {
 
 using compute::MatrixView;
+
+/// Of an expert that is read by slices: its metadata describe a handful of tensors.
+constexpr std::uint64_t kStreamedHeaderBytesMax = std::uint64_t{1} << 20U;
+/// Read at a time where its values are checked.
+constexpr std::size_t kStreamedReadBytes = std::size_t{1} << 20U;
 
 constexpr std::string_view kInward = "[d_ff, d_model]";
 constexpr std::string_view kOutward = "[d_model, d_ff]";
@@ -41,7 +48,10 @@ Status read_projections(const TensorReader& reader, compute::ExpertView& view) {
   return read("down_proj.weight", outward, view.down);
 }
 
-Status read_biases(const TensorReader& reader, ExpertBlob& blob) {
+/// Values of the bias `name`, none where the blob has no such tensor.
+using BiasOf = std::function<Result<std::vector<float>>(std::string_view name, std::uint32_t size)>;
+
+Status read_biases(const BiasOf& bias_of, ExpertBlob& blob) {
   struct Bias {
     std::string_view name;
     std::uint32_t size;
@@ -52,7 +62,7 @@ Status read_biases(const TensorReader& reader, ExpertBlob& blob) {
                                    Bias{"down_proj.bias", blob.view.d_model()}};
   for (std::size_t i = 0; i < biases.size(); ++i) {
     if (i == 0 && !blob.view.gate) continue;
-    Result<std::vector<float>> values = reader.optional_vector(biases[i].name, biases[i].size);
+    Result<std::vector<float>> values = bias_of(biases[i].name, biases[i].size);
     if (!values) return fail(std::move(values.error()));
     blob.biases[i] = std::move(*values);
   }
@@ -62,19 +72,106 @@ Status read_biases(const TensorReader& reader, ExpertBlob& blob) {
   return {};
 }
 
+Status read_spec(const TensorReader& reader, compute::ExpertView& view) {
+  const std::string* text = reader.metadata(kFfnKey);
+  if (text == nullptr) return {};
+  const Result<compute::FfnSpec> spec = parse_ffn_spec(*text);
+  if (!spec) return fail(spec.error());
+  view.spec = *spec;
+  return {};
+}
+
+Result<TensorReader> read_header(const compute::WeightSource& source) {
+  const std::uint64_t size = source.size_bytes();
+  // Long enough to tell a web page from a blob.
+  std::vector<std::byte> prefix(static_cast<std::size_t>(std::min<std::uint64_t>(size, 512)));
+  if (Status read = source.read(0, prefix); !read) return fail(read.error());
+  const Result<std::uint64_t> length = tensor::safetensors_header_length(prefix, size);
+  if (!length) return fail(length.error());
+  if (*length > kStreamedHeaderBytesMax) {
+    return fail(ErrorCode::runtime, "",
+                "a header of " + std::to_string(*length) + " bytes is more than the " +
+                    std::to_string(kStreamedHeaderBytesMax) +
+                    " of an expert that is read by slices");
+  }
+  std::vector<std::byte> header(static_cast<std::size_t>(*length));
+  if (Status read = source.read(sizeof(std::uint64_t), header); !read) return fail(read.error());
+  return TensorReader::open_header(header, size);
+}
+
+/// The rows of one matrix, some at a time.
+Status check_values(const compute::WeightSource& source, std::string_view name,
+                    const MatrixView& matrix, std::uint64_t begin) {
+  const std::size_t row_bytes = tensor::row_bytes(matrix.type, matrix.cols);
+  const std::size_t step = std::max<std::size_t>(kStreamedReadBytes / row_bytes, 1);
+  std::vector<std::byte> bytes(std::min<std::size_t>(step, matrix.rows) * row_bytes);
+  for (std::size_t first = 0; first < matrix.rows; first += step) {
+    const std::size_t rows = std::min<std::size_t>(step, matrix.rows - first);
+    const std::span<std::byte> some = std::span(bytes).first(rows * row_bytes);
+    if (Status read = source.read(begin + first * row_bytes, some); !read) return read;
+    const MatrixView slice{.type = matrix.type,
+                           .rows = static_cast<std::uint32_t>(rows),
+                           .cols = matrix.cols,
+                           .bytes = some};
+    Status checked = check_rows(name, slice, static_cast<std::uint32_t>(first));
+    if (!checked) return checked;
+  }
+  return {};
+}
+
+Status check_all_values(const compute::ExpertView& view) {
+  const compute::WeightStream& stream = *view.stream;
+  if (view.gate) {
+    Status gate = check_values(*stream.source, "gate_proj.weight", *view.gate, stream.gate_begin);
+    if (!gate) return gate;
+  }
+  if (Status up = check_values(*stream.source, "up_proj.weight", view.up, stream.up_begin); !up)
+    return up;
+  return check_values(*stream.source, "down_proj.weight", view.down, stream.down_begin);
+}
+
 }  // namespace
 
 Result<ExpertBlob> parse_expert_blob(std::span<const std::byte> blob) {
   const Result<TensorReader> reader = TensorReader::open(blob);
   if (!reader) return fail(reader.error());
   ExpertBlob expert;
-  if (const std::string* text = reader->metadata(kFfnKey)) {
-    const Result<compute::FfnSpec> spec = parse_ffn_spec(*text);
-    if (!spec) return fail(spec.error());
-    expert.view.spec = *spec;
-  }
+  if (Status status = read_spec(*reader, expert.view); !status) return fail(status.error());
   if (Status status = read_projections(*reader, expert.view); !status) return fail(status.error());
-  if (Status status = read_biases(*reader, expert); !status) return fail(status.error());
+  const auto bias_of = [&reader](std::string_view name, std::uint32_t size) {
+    return reader->optional_vector(name, size);
+  };
+  if (Status status = read_biases(bias_of, expert); !status) return fail(status.error());
+  return expert;
+}
+
+Result<ExpertBlob> open_expert_blob(std::shared_ptr<const compute::WeightSource> source,
+                                    Values values) {
+  const Result<TensorReader> reader = read_header(*source);
+  if (!reader) return fail(reader.error());
+  ExpertBlob expert;
+  if (Status status = read_spec(*reader, expert.view); !status) return fail(status.error());
+  if (Status status = read_projections(*reader, expert.view); !status) return fail(status.error());
+  const auto bias_of = [&](std::string_view name,
+                           std::uint32_t size) -> Result<std::vector<float>> {
+    if (!reader->has(name)) return std::vector<float>{};
+    const tensor::TensorInfo& info = *reader->find(name).value();
+    if (info.bytes() > std::uint64_t{size} * sizeof(float))
+      return wrong_shape(name, info.shape, '[' + std::to_string(size) + ']');
+    std::vector<std::byte> bytes(static_cast<std::size_t>(info.bytes()));
+    if (Status read = source->read(info.begin, bytes); !read) return fail(read.error());
+    return widened(name, info, size, bytes);
+  };
+  if (Status status = read_biases(bias_of, expert); !status) return fail(status.error());
+  const auto begin_of = [&reader](std::string_view name) {
+    return reader->has(name) ? reader->find(name).value()->begin : 0;
+  };
+  expert.view.stream = compute::WeightStream{.source = std::move(source),
+                                             .gate_begin = begin_of("gate_proj.weight"),
+                                             .up_begin = begin_of("up_proj.weight"),
+                                             .down_begin = begin_of("down_proj.weight")};
+  if (values == Values::known) return expert;
+  if (Status status = check_all_values(expert.view); !status) return fail(status.error());
   return expert;
 }
 

@@ -77,17 +77,6 @@ std::string defect_text(WeightType type, std::span<const std::byte> row) {
   return tensor::is_quantized(type) ? "holds a non-finite block scale" : "holds a non-finite value";
 }
 
-Status check_rows(std::string_view name, const MatrixView& matrix) {
-  for (std::uint32_t i = 0; i < matrix.rows; ++i) {
-    const std::span<const std::byte> row = matrix.row(i);
-    if (has_defect(matrix.type, row)) {
-      return refused(named(name) + " row " + std::to_string(i) + ' ' +
-                     defect_text(matrix.type, row));
-    }
-  }
-  return {};
-}
-
 Status check_shape(std::string_view name, const MatrixView& matrix, const WantedShape& wanted) {
   if (matrix.rows == wanted.rows.value_or(matrix.rows) &&
       matrix.cols == wanted.cols.value_or(matrix.cols)) {
@@ -103,6 +92,17 @@ Status check_shape(std::string_view name, const MatrixView& matrix, const Wanted
 
 }  // namespace
 
+Status check_rows(std::string_view name, const MatrixView& matrix, std::uint32_t first_row) {
+  for (std::uint32_t i = 0; i < matrix.rows; ++i) {
+    const std::span<const std::byte> row = matrix.row(i);
+    if (has_defect(matrix.type, row)) {
+      return refused(named(name) + " row " + std::to_string(first_row + i) + ' ' +
+                     defect_text(matrix.type, row));
+    }
+  }
+  return {};
+}
+
 tl::unexpected<Error> wrong_shape(std::string_view name, std::span<const std::uint64_t> shape,
                                   std::string_view expected) {
   return refused(named(name) + " has shape " + shape_text(shape) + ", expected " +
@@ -113,6 +113,13 @@ Result<TensorReader> TensorReader::open(std::span<const std::byte> blob) {
   Result<tensor::SafetensorsHeader> header = tensor::parse_safetensors(blob);
   if (!header) return fail(std::move(header.error()));
   return TensorReader(blob, std::move(*header));
+}
+
+Result<TensorReader> TensorReader::open_header(std::span<const std::byte> header,
+                                               std::uint64_t blob_bytes) {
+  Result<tensor::SafetensorsHeader> parsed = tensor::parse_safetensors_header(header, blob_bytes);
+  if (!parsed) return fail(std::move(parsed.error()));
+  return TensorReader({}, std::move(*parsed));
 }
 
 const std::string* TensorReader::metadata(std::string_view key) const {
@@ -127,6 +134,7 @@ Result<const TensorInfo*> TensorReader::find(std::string_view name) const {
 }
 
 std::span<const std::byte> TensorReader::bytes_of(const TensorInfo& info) const {
+  if (blob_.empty()) return {};
   return blob_.subspan(info.begin, info.bytes());
 }
 
@@ -147,6 +155,7 @@ Result<MatrixView> TensorReader::matrix(std::string_view name, const WantedShape
   Result<MatrixView> view = quant ? quantized(name, **info, *quant) : dense(name, **info);
   if (!view) return view;
   if (Status status = check_shape(name, *view, wanted); !status) return fail(status.error());
+  if (blob_.empty()) return view;
   if (Status status = check_rows(name, *view); !status) return fail(status.error());
   return view;
 }
@@ -196,16 +205,20 @@ Result<MatrixView> TensorReader::quantized(std::string_view name, const TensorIn
 Result<std::vector<float>> TensorReader::vector(std::string_view name, std::uint32_t size) const {
   const Result<const TensorInfo*> info = find(name);
   if (!info) return fail(info.error());
-  const std::optional<WeightType> type = dense_type((*info)->dtype);
-  if (!type) return unsupported_dtype(name, (*info)->dtype);
-  if ((*info)->shape.size() != 1 || (*info)->shape[0] != size) {
-    return wrong_shape(name, (*info)->shape, '[' + std::to_string(size) + ']');
-  }
+  return widened(name, **info, size, bytes_of(**info));
+}
+
+Result<std::vector<float>> widened(std::string_view name, const TensorInfo& info,
+                                   std::uint32_t size, std::span<const std::byte> bytes) {
+  const std::optional<WeightType> type = dense_type(info.dtype);
+  if (!type) return unsupported_dtype(name, info.dtype);
+  if (info.shape.size() != 1 || info.shape[0] != size)
+    return wrong_shape(name, info.shape, '[' + std::to_string(size) + ']');
   // A column of one value a row, so that an error names the element.
-  const MatrixView column{.type = *type, .rows = size, .cols = 1, .bytes = bytes_of(**info)};
+  const MatrixView column{.type = *type, .rows = size, .cols = 1, .bytes = bytes};
   if (has_defect(*type, column.bytes)) return fail(check_rows(name, column).error());
   std::vector<float> values(size);
-  tensor::convert_to_f32((*info)->dtype, column.bytes, values);
+  tensor::convert_to_f32(info.dtype, column.bytes, values);
   return values;
 }
 

@@ -37,6 +37,11 @@ class TensorReader {
   /// Views returned later point into `blob`.
   [[nodiscard]] static Result<TensorReader> open(std::span<const std::byte> blob);
 
+  /// Over the header alone (without its length) of a blob of so many bytes: matrices then have no
+  /// bytes, are checked in shape and not in values, and there are no vectors.
+  [[nodiscard]] static Result<TensorReader> open_header(std::span<const std::byte> header,
+                                                        std::uint64_t blob_bytes);
+
   [[nodiscard]] bool has(std::string_view name) const { return header_.find(name) != nullptr; }
 
   /// The metadata value, or nothing.
@@ -66,6 +71,16 @@ class TensorReader {
   std::span<const std::byte> blob_;
   tensor::SafetensorsHeader header_;
 };
+
+/// Whether every row may be served. Error: runtime, naming the row, whose number in the whole
+/// matrix is `first_row` more than in `matrix`.
+[[nodiscard]] Status check_rows(std::string_view name, const compute::MatrixView& matrix,
+                                std::uint32_t first_row = 0);
+
+/// One dimension of `size` values as `info` describes them, widened.
+[[nodiscard]] Result<std::vector<float>> widened(std::string_view name,
+                                                 const tensor::TensorInfo& info, std::uint32_t size,
+                                                 std::span<const std::byte> bytes);
 
 /// "tensor 'X' has shape …, expected …".
 [[nodiscard]] tl::unexpected<Error> wrong_shape(std::string_view name,

@@ -1,3 +1,8 @@
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/crypto/blake3.hpp"
 #include "tenzro/wire/expert_blob.hpp"
@@ -7,14 +12,81 @@
 namespace tenzro::work {
 namespace {
 
+tl::unexpected<Error> other_hash(const BlobHash& expected, const BlobHash& hash) {
+  return fail(ErrorCode::io, "blob " + to_hex(expected),
+              "hash mismatch: the bytes hash to " + to_hex(hash));
+}
+
 /// The blob's hash, or `io` where it is not the expected one.
 Result<BlobHash> check_hash(const BufferRef& blob, const std::optional<BlobHash>& expected) {
   const BlobHash hash = crypto::blake3(as_u8(blob.bytes()));
-  if (expected && *expected != hash) {
-    return fail(ErrorCode::io, "blob " + to_hex(*expected),
-                "hash mismatch: the bytes hash to " + to_hex(hash));
-  }
+  if (expected && *expected != hash) return other_hash(*expected, hash);
   return hash;
+}
+
+/// The same of a blob that is not in memory.
+Result<BlobHash> check_hash(const compute::WeightSource& source,
+                            const std::optional<BlobHash>& expected, std::uint64_t bytes_max) {
+  constexpr std::uint64_t kReadBytesMin = std::uint64_t{1} << 12U;
+  constexpr std::uint64_t kReadBytesMax = std::uint64_t{1} << 20U;
+  const std::uint64_t step = std::clamp(bytes_max, kReadBytesMin, kReadBytesMax);
+  crypto::Blake3 hasher;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(step));
+  const std::uint64_t size = source.size_bytes();
+  for (std::uint64_t at = 0; at < size; at += step) {
+    const auto some = std::span(bytes).first(static_cast<std::size_t>(std::min(step, size - at)));
+    if (Status read = source.read(at, some); !read) return fail(read.error());
+    hasher.update(std::span<const std::byte>(some));
+  }
+  const BlobHash hash = hasher.digest();
+  if (expected && *expected != hash) return other_hash(*expected, hash);
+  return hash;
+}
+
+/// Bytes that are in memory, as a source.
+class BufferSource final : public compute::WeightSource {
+ public:
+  explicit BufferSource(BufferRef buffer) : buffer_(std::move(buffer)) {}
+
+  [[nodiscard]] std::uint64_t size_bytes() const override { return buffer_.size(); }
+
+  [[nodiscard]] Status read(std::uint64_t offset, std::span<std::byte> to) const override {
+    if (offset > buffer_.size() || to.size() > buffer_.size() - offset)
+      return fail(ErrorCode::io, "blob", "ends early");
+    std::copy_n(buffer_.bytes().begin() + static_cast<std::ptrdiff_t>(offset), to.size(),
+                to.begin());
+    return {};
+  }
+
+ private:
+  BufferRef buffer_;
+};
+
+ExpertFacts facts_of(const compute::ExpertView& view, std::uint64_t resident_bytes) {
+  return {.d_model = view.d_model(),
+          .d_ff = view.d_ff(),
+          .gate_type = view.gate ? std::optional(view.gate->type) : std::nullopt,
+          .up_type = view.up.type,
+          .down_type = view.down.type,
+          .resident_bytes = resident_bytes};
+}
+
+Result<AdmittedExpert> admit_by_slices(const AdmitExpert& job, const JobContext& context) {
+  const std::shared_ptr<const compute::WeightSource> source =
+      job.source != nullptr ? job.source : std::make_shared<BufferSource>(job.blob);
+  const bool is_known = job.is_checked && job.expected_hash.has_value();
+  const auto hash = is_known ? Result<BlobHash>(*job.expected_hash)
+                             : check_hash(*source, job.expected_hash, job.memory_bytes_max);
+  if (!hash) return tl::unexpected<Error>(hash.error());
+  auto blob =
+      wire::open_expert_blob(source, is_known ? wire::Values::known : wire::Values::unknown);
+  if (!blob) return tl::unexpected<Error>(blob.error());
+  blob->view.stream->memory_bytes_max = job.memory_bytes_max;
+  auto resident = context.backend.upload_expert(blob->view, context.executor);
+  if (!resident) return tl::unexpected<Error>(resident.error());
+  const bool is_streamed = (*resident)->is_streamed();
+  const std::uint64_t bytes = is_streamed ? source->size_bytes() : (*resident)->bytes();
+  return AdmittedExpert{std::move(*resident), facts_of(blob->view, bytes), *hash};
 }
 
 Status upload_into(std::shared_ptr<const compute::ResidentMatrix>& to,
@@ -31,23 +103,17 @@ Status upload_into(std::shared_ptr<const compute::ResidentMatrix>& to,
 }  // namespace
 
 Result<AdmittedExpert> admit_expert(const AdmitExpert& job, const JobContext& context) {
+  if (job.memory_bytes_max != 0) return admit_by_slices(job, context);
   const bool is_known = job.is_checked && job.expected_hash.has_value();
   const auto hash =
       is_known ? Result<BlobHash>(*job.expected_hash) : check_hash(job.blob, job.expected_hash);
   if (!hash) return tl::unexpected<Error>(hash.error());
   const auto blob = wire::parse_expert_blob(job.blob.bytes());
   if (!blob) return tl::unexpected<Error>(blob.error());
-  const compute::ExpertView& view = blob->view;
-  auto resident = context.backend.upload_expert(view, context.executor);
+  auto resident = context.backend.upload_expert(blob->view, context.executor);
   if (!resident) return tl::unexpected<Error>(resident.error());
-  AdmittedExpert admitted{.resident = std::move(*resident), .hash = *hash};
-  admitted.facts = {.d_model = view.d_model(),
-                    .d_ff = view.d_ff(),
-                    .gate_type = view.gate ? std::optional(view.gate->type) : std::nullopt,
-                    .up_type = view.up.type,
-                    .down_type = view.down.type,
-                    .resident_bytes = admitted.resident->bytes()};
-  return admitted;
+  const std::uint64_t bytes = (*resident)->bytes();
+  return AdmittedExpert{std::move(*resident), facts_of(blob->view, bytes), *hash};
 }
 
 Result<AdmittedGate> admit_gate(const AdmitGate& job, const JobContext& context) {

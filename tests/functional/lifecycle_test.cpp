@@ -51,6 +51,21 @@ TEST(Lifecycle, EveryInstructionSetGivesTheSameBits) {
   EXPECT_GE(outputs.size(), 2U);
 }
 
+TEST(Lifecycle, HangUpEndsNothingAndIsLogged) {
+  const TempFolder folder;
+  DaemonProcess daemon(folder.path() + "/a");
+  ASSERT_TRUE(daemon.is_ready()) << daemon.log();
+  const RpcClient client(daemon.rpc());
+  daemon.signal(SIGHUP);
+  daemon.signal(SIGHUP);
+  // By then it has been heard: signals are taken by the thread that answers.
+  for (int i = 0; i < 500 && daemon.log().find("SIGHUP") == std::string::npos; ++i)
+    EXPECT_TRUE(client.result("tenzro_moeExpertStatus", {}).contains("experts"));
+  EXPECT_NE(daemon.log().find("SIGHUP"), std::string::npos);
+  daemon.signal(SIGTERM);
+  EXPECT_EQ(daemon.wait(), 0) << daemon.log();
+}
+
 TEST(Lifecycle, TermWhileStartingEndsClean) {
   const TempFolder folder;
   for (const int number : {SIGTERM, SIGINT}) {

@@ -108,13 +108,13 @@ std::set<int> load_all(const std::string& rpc, const std::vector<std::string>& u
   return loaded;
 }
 
-nlohmann::json execute(const RpcClient& client, int expert) {
-  const std::vector<float> row(kWidth, 0.5F);
+nlohmann::json execute(const RpcClient& client, int expert, std::uint32_t width = kWidth) {
+  const std::vector<float> row(width, 0.5F);
   const std::string bytes(reinterpret_cast<const char*>(row.data()), row.size() * sizeof(float));
   return client.result("tenzro_moeExecute", {{"model_id", "m"},
                                              {"layer", 0},
                                              {"expert", expert},
-                                             {"d_model", kWidth},
+                                             {"d_model", width},
                                              {"token_indices", {0}},
                                              {"hidden_states", base64_of(bytes)}});
 }
@@ -176,6 +176,35 @@ TEST(Tiers, KilledInTheMiddleOfLoadsNothingAcknowledgedIsLost) {
   }
   const std::string partial = folder.path() + "/a/blobs/tmp";
   EXPECT_TRUE(std::filesystem::is_empty(partial)) << "what was cut short is removed";
+}
+
+TEST(Tiers, ExpertOfTwiceTheBudgetIsServedFromDiskWithinTheBudget) {
+  const TempFolder folder(std::filesystem::current_path().string());
+  // 128 MiB in Q8_0, of 64.
+  const BufferRef blob = random_expert(1, 4096, 10'400, tensor::WeightType::q8_0);
+  ASSERT_GT(blob.size(), 2 * kBudget);
+  std::vector<std::string> outputs;
+  for (const char* budget : {"64MiB", "1GiB"}) {
+    const std::string config = folder.path() + "/" + budget + ".toml";
+    std::ofstream(config) << "[holder]\nmemory_budget = \"" << budget << "\"\n";
+    DaemonProcess daemon(folder.path() + "/" + budget, {.arguments = {"--config", config}});
+    ASSERT_TRUE(daemon.is_ready()) << daemon.log();
+    const RpcClient client(daemon.rpc());
+    const HttpAnswer put = client.send("PUT", "/blob", {}, std::string(blob.text()));
+    ASSERT_EQ(put.status, 201) << put.body;
+    const auto uri = nlohmann::json::parse(put.body).value("tenzro_uri", "");
+    forget_peak(daemon.pid());
+    const auto row = client.result("tenzro_moeExpertLoad",
+                                   {{"model_id", "m"}, {"layer", 0}, {"expert", 0}, {"uri", uri}});
+    EXPECT_EQ(row.value("expert", -1), 0);
+    for (int i = 0; i < 2; ++i) outputs.push_back(execute(client, 0, 4096)["outputs"].dump());
+    if (outputs.size() == 2) {
+      EXPECT_LE(memory_of(daemon.pid(), "VmHWM"), kBudget + kBeside);
+      const auto status = client.result("tenzro_moeExpertStatus", {});
+      EXPECT_EQ(status.value("admissions_over_budget", 1), 0);
+    }
+  }
+  for (const std::string& output : outputs) EXPECT_EQ(output, outputs[0]);
 }
 
 TEST(Tiers, ModelsWhoseNamesDifferInOddCharactersOnlyAreDifferentModels) {

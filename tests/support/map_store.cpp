@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
+#include <utility>
 
 #include "tenzro/crypto/blake3.hpp"
 
@@ -24,6 +26,25 @@ work::StoreResult read_source(const work::ReadSource& op) {
   return work::ReadBytes{
       .bytes = BufferRef::copy_of(bytes), .file_bytes = file_bytes, .version = version};
 }
+
+/// A blob as it was when it was opened.
+class MapSource final : public compute::WeightSource {
+ public:
+  explicit MapSource(BufferRef bytes) : bytes_(std::move(bytes)) {}
+
+  [[nodiscard]] std::uint64_t size_bytes() const override { return bytes_.size(); }
+
+  [[nodiscard]] Status read(std::uint64_t offset, std::span<std::byte> to) const override {
+    if (offset > bytes_.size() || to.size() > bytes_.size() - offset)
+      return fail(ErrorCode::io, "blob", "became shorter while it was read");
+    const auto from = bytes_.bytes().subspan(static_cast<std::size_t>(offset), to.size());
+    std::copy(from.begin(), from.end(), to.begin());
+    return {};
+  }
+
+ private:
+  BufferRef bytes_;
+};
 
 }  // namespace
 
@@ -68,6 +89,11 @@ work::StoreResult MapStore::run(const work::StoreOp& op) {
     const auto it = blobs_.find(read->hash);
     if (it == blobs_.end()) return fail(ErrorCode::not_found, "", "blob is not in the store");
     return work::ReadBytes{it->second};
+  }
+  if (const auto* open = std::get_if<work::OpenBlob>(&op)) {
+    const auto it = blobs_.find(open->hash);
+    if (it == blobs_.end()) return fail(ErrorCode::not_found, "", "blob is not in the store");
+    return work::OpenedBlob{std::make_shared<MapSource>(it->second)};
   }
   if (const auto* quarantine = std::get_if<work::QuarantineBlob>(&op)) {
     const auto blob = blobs_.find(quarantine->hash);

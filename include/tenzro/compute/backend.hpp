@@ -25,6 +25,11 @@
 ///      every ISA. The intermediate row is quantised again (or not) by the type of the down
 ///      projection.
 ///  - Profile `fast`: any order, bf16 tiles allowed, within the bound of the tests' table.
+///  - An expert whose view names a stream is packed slice by slice, as it is read. One that does
+///  not fit `memory_bytes_max` is not packed: its resident form is the scratch of a run, and every
+///  run reads the weights by slices of output rows, first of gate and up, then of down. A slice is
+///  whole outputs, so the order of operations above, and the bits, are those of the whole. Runs of
+///  one such expert wait for each other.
 ///  - Non-finite values propagate as IEEE says; the caller checks outputs.
 ///  - A job whose shapes do not match its weights is a bug of the caller (TENZRO_ASSERT).
 /// Thread: `run_*` may be called from several threads at once; they use the executor they are
@@ -72,6 +77,12 @@ class ResidentExpert {
   virtual ~ResidentExpert() = default;
   /// Bytes really held, repacked layout and padding included.
   [[nodiscard]] virtual std::size_t bytes() const = 0;
+
+  /// Runs read its weights from where they are.
+  [[nodiscard]] virtual bool is_streamed() const { return false; }
+
+  /// False: a run found weights that could not be read.
+  [[nodiscard]] virtual bool is_readable() const { return true; }
 };
 
 /// One matrix (router, latent projection, shared gate), in the backend's own layout.
@@ -123,10 +134,12 @@ class Backend {
   [[nodiscard]] virtual std::vector<Device> devices() const = 0;
   /// Whether an expert of these types and this shape can be uploaded and run in `profile`.
   [[nodiscard]] virtual bool supports(const ExpertView& expert, Profile profile) const = 0;
+  /// Error: runtime; no_space, also where not even slices fit a stream's `memory_bytes_max`.
   [[nodiscard]] virtual Result<std::shared_ptr<const ResidentExpert>> upload_expert(
       const ExpertView& expert, Executor& executor) = 0;
   [[nodiscard]] virtual Result<std::shared_ptr<const ResidentMatrix>> upload_matrix(
       const MatrixView& matrix, std::span<const float> bias, Executor& executor) = 0;
+  /// Error: io, busy, where the weights of a streamed expert cannot be read.
   [[nodiscard]] virtual Status run_experts(const ExpertsJob& job, Executor& executor) = 0;
   [[nodiscard]] virtual Status run_matmul(const MatmulJob& job, Executor& executor) = 0;
   /// What quantises rows of checkpoints, with the reference's bytes. The default is the scalar one.

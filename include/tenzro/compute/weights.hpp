@@ -3,12 +3,15 @@
 /// What a backend is given to upload: views of encoded matrices and the parameters of the expert
 /// FFN.
 ///
-/// A view owns nothing: the bytes must outlive the call that receives it, and no longer.
+/// A view owns nothing: the bytes must outlive the call that receives it, and no longer. Where the
+/// weights are not in memory, the view says in which source they lie, and that one is shared.
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
+#include "tenzro/base/result.hpp"
 #include "tenzro/tensor/block.hpp"
 
 namespace tenzro::compute {
@@ -46,6 +49,25 @@ struct FfnSpec {
   float linear_beta = 25.0F;  ///< situ
 };
 
+/// Bytes that stay where they are, and are read when they are wanted. Never written. Thread: any.
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+  [[nodiscard]] virtual std::uint64_t size_bytes() const = 0;
+  /// Fills `to` from `offset` on. Error: io, also where that is not inside the source; busy.
+  [[nodiscard]] virtual Status read(std::uint64_t offset, std::span<std::byte> to) const = 0;
+};
+
+/// Where the matrices of an expert begin in a source.
+struct WeightStream {
+  std::shared_ptr<const WeightSource> source;
+  std::uint64_t gate_begin = 0;
+  std::uint64_t up_begin = 0;
+  std::uint64_t down_begin = 0;
+  /// Most that the upload may hold, while it is made and after.
+  std::uint64_t memory_bytes_max = 0;
+};
+
 /// One expert: gate, up [d_ff, d_model], down [d_model, d_ff]; biases f32, empty where absent.
 struct ExpertView {
   FfnSpec spec;
@@ -55,6 +77,8 @@ struct ExpertView {
   std::span<const float> gate_bias;
   std::span<const float> up_bias;
   std::span<const float> down_bias;
+  /// Where present the matrices have no bytes: they are in its source.
+  std::optional<WeightStream> stream = std::nullopt;
 
   [[nodiscard]] std::uint32_t d_model() const { return down.rows; }
 

@@ -26,6 +26,8 @@ struct Options {
   std::size_t leases_max = 4096;
   std::size_t background_reads_max = 1;
   std::size_t gate_reads_max = 4;
+  /// Scratch of an expert that is run by slices; half the budget where that is less.
+  std::uint64_t stream_bytes_max = std::uint64_t{16} << 20U;
   /// Hash a blob at every read from disk; else at the first one of this life.
   bool verifies_every_read = false;
   /// False: what is on disk is read one after another, once the lease has let go of what was in
@@ -70,8 +72,8 @@ struct Unloaded {
   Result<bool> removed;
 };
 
-/// One expert of a lease is in memory, and stays there until the lease lets go of it; or it cannot
-/// be had.
+/// One expert of a lease is in memory, or can be run by slices, and stays so until the lease lets
+/// go of it; or it cannot be had.
 struct ExpertReady {
   LeaseId lease{};
   ExpertIndex expert = 0;
@@ -110,9 +112,10 @@ struct Counters {
   std::uint64_t promoted_wanted = 0;
   std::uint64_t promoted_idle = 0;
   std::uint64_t evicted_to_disk = 0;
-  /// Experts brought in, for a request or by a load, although they and their blob do not fit the
-  /// budget together.
+  /// Loads whose bytes came with the request and are more than the budget.
   std::uint64_t admissions_over_budget = 0;
+  /// Times that an expert too large to be held was opened, to be run by slices.
+  std::uint64_t streamed = 0;
 };
 
 /// The bytes of a load and where they came from.

@@ -18,9 +18,12 @@
 ///  - A lease pins what it got until it lets go. Experts that are on disk are read side by side, in
 ///  order of request, while they fit beside what is pinned, each once however many leases want it;
 ///  a set larger than the budget so runs in turns.
-///  - An expert that cannot fit with its blob comes in alone, for a lease or a load: nothing else
-///  is in memory or on its way meanwhile. If it fits without its blob it then stays like any other;
-///  else it goes with its last lease, or with the load. The background never brings it.
+///  - An expert that does not fit together with its blob is packed as it is read, slice by slice.
+///  One that does not fit even so never comes in: whoever uses it runs over its blob, and what
+///  counts is the scratch for the slices, until the last lease lets go. It stays on the disk tier.
+///  The background brings neither.
+///  - Only bytes that a request brought can be more than the budget: they are in memory before
+///  anybody asks. Then they come alone, and are checked by slices.
 ///  - What fits passes what waits for more room than there is, `kPassesMax` times; then all behind
 ///  it wait, and loads wait for requests. Why: the rest is served meanwhile, and it comes in too.
 ///  - Weights that are replaced or unloaded while leases use them count until the last lets go.
@@ -49,6 +52,7 @@
 #include "tenzro/holder/action.hpp"
 #include "tenzro/holder/meter.hpp"
 #include "tenzro/holder/retention.hpp"
+#include "tenzro/holder/under_way.hpp"
 #include "tenzro/work/job.hpp"
 
 namespace tenzro::holder {
@@ -97,6 +101,11 @@ class Holder {
   [[nodiscard]] std::optional<ExpertView> expert(const ExpertKey& key) const;
   /// Every held expert, in key order.
   [[nodiscard]] std::vector<ExpertView> experts() const;
+  /// At most `max` of them, from the first key behind `after` on.
+  [[nodiscard]] std::vector<ExpertView> experts_after(const std::optional<ExpertKey>& after,
+                                                      std::size_t max) const;
+  /// When the expert was last used, as a number that grows with every use of any; 0: not held.
+  [[nodiscard]] std::uint64_t last_use(const ExpertKey& key) const;
   /// The row of a loaded gate, or null.
   [[nodiscard]] const work::HoldingRow* gate_row(const LayerKey& key) const;
   /// Every loaded gate's row, in key order.
@@ -123,6 +132,12 @@ class Holder {
     bool is_reading = false;
     bool has_failed_read = false;  ///< not tried again in the background
     bool is_checked = false;       ///< its blob was hashed in this life
+    /// What `resident` is of the budget: all of the expert, or the scratch for its slices.
+    std::uint64_t held_bytes = 0;
+
+    [[nodiscard]] bool is_streamed() const {
+      return resident != nullptr && resident->is_streamed();
+    }
   };
 
   /// Weights that were replaced or unloaded while leases used them.
@@ -138,37 +153,11 @@ class Holder {
 
   using Experts = std::map<ExpertKey, Entry>;
 
-  /// A load, from the request to the durable row.
-  struct Load {
-    RequestId waiter{};
-    LoadSource source;
-    work::HoldingRow row;
-    std::shared_ptr<const compute::ResidentExpert> resident;
-    std::shared_ptr<const work::Gate> gate;
-    /// Of the budget: its blob's bytes, and its resident form's where it gets one.
-    std::uint64_t reserved_bytes = 0;
-    bool is_running = false;  ///< one of `loads_running_`
-    bool is_blob_lost = false;
-  };
-
-  /// A blob on its way from disk to memory.
-  struct Read {
-    LayerKey layer;
-    std::optional<ExpertIndex> expert;
-    BlobHash hash{};
-    bool is_background = false;
-    std::uint64_t bytes = 0;  ///< reserved from the budget
-  };
-
-  struct Removal {
-    RequestId waiter{};
-    LayerKey layer;
-    std::optional<ExpertIndex> expert;
-  };
-
   // loads.cpp: from a blob to a durable holding, and back
   Status begin_load(Load load, Outbox& out);
   void read_for_load(Load load, Outbox& out);
+  /// Reserves what a waiting load takes; false: it waits on.
+  [[nodiscard]] bool reserve_passage(Load& load, Outbox& out);
   void admit_load(Load load, Outbox& out);
   void on_load_read(Load load, const work::StoreResult& result, Outbox& out);
   void pump_loads(Outbox& out);
@@ -196,6 +185,7 @@ class Holder {
   void pump_wanted(Outbox& out);
   void pump_background(Outbox& out);
   [[nodiscard]] bool begin_wanted(Experts::iterator it, Outbox& out);
+  void admit_read(Read read, const work::StoreResult& result, Outbox& out);
   void quarantine(const BlobHash& hash, Outbox& out);
   [[nodiscard]] bool can_read_ahead() const;
 
@@ -207,18 +197,23 @@ class Holder {
     return counters_.memory_bytes + reserved_bytes_;
   }
 
-  /// What bringing it back takes for the moment: its blob is about as large as what it becomes.
-  [[nodiscard]] static std::uint64_t passage_bytes(const Entry& entry) {
-    return 2 * entry.row.facts.resident_bytes;
+  /// What bringing in so many bytes takes: a blob is about as large as what it becomes.
+  [[nodiscard]] Passage passage_of(std::uint64_t bytes) const;
+
+  [[nodiscard]] Passage passage_of(const Entry& entry) const {
+    return passage_of(entry.row.facts.resident_bytes);
   }
 
-  [[nodiscard]] bool is_oversized(const Entry& entry) const {
-    return passage_bytes(entry) > options_.memory_budget_bytes;
-  }
+  /// Scratch for the slices of an expert that is not held.
+  [[nodiscard]] std::uint64_t stream_bytes() const;
 
   [[nodiscard]] static std::uint64_t pinned_bytes(const Entry& entry) {
     const bool is_pinned = entry.resident != nullptr && !entry.leases.empty();
-    return is_pinned ? entry.row.facts.resident_bytes : 0;
+    return is_pinned ? entry.held_bytes : 0;
+  }
+
+  [[nodiscard]] static bool is_in_memory(const Entry& entry) {
+    return entry.resident != nullptr && !entry.resident->is_streamed();
   }
 
   [[nodiscard]] static bool has_waiters(const Entry& entry);
@@ -235,6 +230,8 @@ class Holder {
   void let_go_former(const ExpertKey& key, LeaseId lease);
   [[nodiscard]] bool holds_former(const ExpertKey& key, LeaseId lease) const;
   void take_memory(Entry& entry, std::shared_ptr<const compute::ResidentExpert> resident);
+  /// The last lease of a streamed expert let go.
+  void end_stream(const ExpertKey& key, Entry& entry, Outbox& out);
   void use(Entry& entry);
   void offer(const ExpertKey& key, Entry& entry, Outbox& out);
   void let_go(Experts::iterator it, LeaseId lease, Outbox& out);

@@ -480,11 +480,18 @@ class Node {
     std::optional<Instant> alone_since;  ///< nothing is held here alone that could go elsewhere
     std::uint64_t only_here = 0;
     std::uint64_t movable = 0;  ///< of those
+    bool is_stuck = false;      ///< every other node leaves too
     bool is_over = false;
+    // The count under way
+    std::optional<ExpertKey> counted_to;
+    std::uint64_t counted_only_here = 0;
+    std::uint64_t counted_movable = 0;
   };
 
   void tick_drain(Instant now, Outbox& out);
-  void count_only_here(Instant now);
+  [[nodiscard]] bool is_only_here(const holder::Holder::ExpertView& held) const;
+  bool count_only_here();
+  void judge_drain(Instant now, Outbox& out);
   [[nodiscard]] std::optional<rpc::DrainProgress> drain_progress(Instant now) const;
 
   // node.cpp

@@ -26,15 +26,19 @@
 ///  - While some expert is held by leaving nodes alone passes come eight times as often; never more
 ///  often than that, whatever is heard.
 ///  - Above `max_replication` copies whose holders are alive the last in rank is dropped; each node
-///  drops only its own, and only if the surplus stood for two passes. The caller proves, before it
-///  lets go of its copy, that the others have theirs. Nothing is dropped where `drops_surplus` is
-///  false. Why: whoever declares a copy and passes the proof's question on to one that has it looks
-///  like a holder.
+///  drops only its own, and only if the surplus stood for two passes. Of those that it may drop in
+///  a pass those go first that it has not used for longest: who drops what is the rank's matter
+///  alone, so nobody need know how warm a copy is elsewhere. The caller proves, before it lets go
+///  of its copy, that the others have theirs. Nothing is dropped where `drops_surplus` is false.
+///  Why: whoever declares a copy and passes the proof's question on to one that has it looks like a
+///  holder.
 /// Bounds: `kRowsMax` rows wait, `kTrackedMax` are remembered between passes (of others no
-/// candidate is passed over). Cost: a slice some hundred microseconds. Thread: the owner's only.
+/// candidate is passed over). Cost: a slice some hundred microseconds: `slots_per_slice` experts or
+/// `kScoresPerSlice` hashes, and one expert more. Thread: the owner's only.
 /// Pure.
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -75,6 +79,8 @@ struct Room {
   bool is_busy = false;
   /// This node may be the one that is cut off.
   bool doubts_view = false;
+  /// When this node last used an expert, as a growing number; empty: of no use.
+  std::function<std::uint64_t(const ExpertKey&)> last_use = {};
 };
 
 /// Fetch, verify and admit; answer with on_fetched.
@@ -124,6 +130,7 @@ class Repair {
   static constexpr std::size_t kTrackedMax = 65'536;
   static constexpr std::size_t kLeaversMax = 1024;  ///< remembered; more bring no pass
   static constexpr std::size_t kRowsPerTick = 64;
+  static constexpr std::size_t kScoresPerSlice = 4096;
   static constexpr std::uint64_t kPatience = 2;  ///< passes
   static constexpr std::uint64_t kPassedOverFor = 8;
 
@@ -197,19 +204,19 @@ class Repair {
   // pass.cpp
   void begin_pass(Instant now, const shards::View& view);
   void begin_model(const shards::View& view);
-  void slice(Instant now, const shards::View& view, Outbox& out);
+  void slice(Instant now, const shards::View& view, const Room& room, Outbox& out);
   void examine(shards::View::Slot slot, const std::vector<shards::Candidate>& holders,
-               const std::vector<Absent::Holder>& absent, Outbox& out);
+               const std::vector<Absent::Holder>& absent);
   void examine_missing(shards::View::Slot slot, const std::vector<shards::Candidate>& holders,
                        std::size_t missing, const Copies& copies);
-  void examine_surplus(const ExpertKey& key, const std::vector<shards::Candidate>& holders,
-                       Outbox& out);
+  void examine_surplus(const ExpertKey& key, const std::vector<shards::Candidate>& holders);
+  void drop_coldest(const Room& room, Outbox& out);
   [[nodiscard]] bool names_self(const std::vector<ProviderAddress>& ranked, std::size_t missing,
                                 Track* track);
   /// Since which pass the candidate is named for that row; nothing where it is passed over.
   [[nodiscard]] std::optional<std::uint64_t> named_since(Track& track,
                                                          const ProviderAddress& address);
-  void end_pass(Instant now, const shards::View& view, Outbox& out);
+  void end_pass(Instant now, const shards::View& view, const Room& room, Outbox& out);
   void note_growth(const shards::View& view);
 
   // repair.cpp
@@ -246,7 +253,8 @@ class Repair {
   std::size_t tracked_ = 0;
   std::map<ProviderAddress, Growth> growth_;
   std::map<ExpertKey, std::uint64_t> surplus_;  ///< in which pass this node's copy was too many
-  std::uint32_t drops_ = 0;                     ///< in this pass
+  std::vector<DropExpert> drops_;               ///< that this pass may make
+  std::size_t scores_ = 0;                      ///< hashes made in this slice
   Totals totals_;
   Findings findings_;
 };

@@ -108,6 +108,10 @@ class Store {
   void finish(const std::shared_ptr<Upload>& upload,
               const std::function<void(Result<work::Published>)>& done);
 
+  /// Runs other work that may wait for the disk on a thread of the store, beside the reads. False,
+  /// and nothing runs, where the queue is full.
+  [[nodiscard]] bool run_beside(std::function<void()> work);
+
   [[nodiscard]] Usage usage() const;
 
  private:

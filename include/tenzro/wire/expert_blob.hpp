@@ -14,6 +14,7 @@
 /// 'X' has unsupported dtype … (want F32, F16, or BF16)", "quantized tensor 'X' is malformed: …",
 /// "safetensors parse error: …". Code: runtime.
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,6 +40,15 @@ struct ExpertBlob {
 
 /// Checks everything, including every weight's finiteness: O(bytes).
 [[nodiscard]] Result<ExpertBlob> parse_expert_blob(std::span<const std::byte> blob);
+
+/// Whether the values of a blob have been checked before.
+enum class Values : std::uint8_t { unknown, known };
+
+/// The same of a blob that is not in memory: `view` has a stream, whose memory is the caller's to
+/// say, and matrices without bytes. Reads a mebibyte or a row at a time; where the values are known
+/// the header and the biases only. Error: also the source's; a header above a mebibyte.
+[[nodiscard]] Result<ExpertBlob> open_expert_blob(
+    std::shared_ptr<const compute::WeightSource> source, Values values);
 
 /// Coarsest quantisation present in the order q4_k < q6_k < q8_0; nothing when all are dense.
 [[nodiscard]] std::optional<tensor::WeightType> coarsest_quant(const compute::ExpertView& view);

@@ -42,6 +42,12 @@ struct AdmitExpert {
   /// Where present the blob's BLAKE3 must equal it, else the job fails with code io ("hash
   /// mismatch").
   std::optional<BlobHash> expected_hash;
+  /// Where present there are no bytes in `blob`: they are read from here.
+  std::shared_ptr<const compute::WeightSource> source = nullptr;
+  /// Not 0: the blob is read by slices, and what it becomes takes so much at most; an expert that
+  /// needs more stays where it is, and is read by every run. Then `is_checked` also says that its
+  /// values were checked.
+  std::uint64_t memory_bytes_max = 0;
 };
 
 struct ExpertFacts {
@@ -50,7 +56,7 @@ struct ExpertFacts {
   std::optional<tensor::WeightType> gate_type;  ///< absent for two-matrix experts
   tensor::WeightType up_type = tensor::WeightType::f32;
   tensor::WeightType down_type = tensor::WeightType::f32;
-  /// Bytes the resident form really holds.
+  /// Bytes the resident form really holds; of one that is read by slices, those of its blob.
   std::uint64_t resident_bytes = 0;
 
   /// True where every projection is block-quantised (the Q8_0 carrier then loses nothing).
@@ -276,6 +282,11 @@ struct ReadBlob {
   bool wants_hash = false;
 };
 
+/// A blob to be read by slices, for as long as the answer's source lives.
+struct OpenBlob {
+  BlobHash hash{};
+};
+
 /// Moves a blob that failed its check out of the way and forgets it.
 struct QuarantineBlob {
   BlobHash hash{};
@@ -295,9 +306,10 @@ struct ReadSource {
   std::string version = {};
 };
 
-using StoreOp = std::variant<SaveHolding, RemoveHolding, PublishBlob, ReadBlob, QuarantineBlob,
-                             ReadSource, OpenPartial, WritePartial, FinishPartial, ClosePartial,
-                             ReleaseBlob, ReadBlobRange, LogJob, ForgetJob, CheckSpace>;
+using StoreOp =
+    std::variant<SaveHolding, RemoveHolding, PublishBlob, ReadBlob, OpenBlob, QuarantineBlob,
+                 ReadSource, OpenPartial, WritePartial, FinishPartial, ClosePartial, ReleaseBlob,
+                 ReadBlobRange, LogJob, ForgetJob, CheckSpace>;
 
 struct Saved {};
 
@@ -310,6 +322,10 @@ struct Published {
   std::uint64_t size_bytes = 0;
 };
 
+struct OpenedBlob {
+  std::shared_ptr<const compute::WeightSource> source;
+};
+
 struct ReadBytes {
   BufferRef bytes;
   /// Of the bytes, where it was asked for and the store gives it.
@@ -319,7 +335,7 @@ struct ReadBytes {
   std::string version = {};
 };
 
-using StoreOutput = std::variant<Saved, Removed, Published, ReadBytes, OpenedPartial,
+using StoreOutput = std::variant<Saved, Removed, Published, ReadBytes, OpenedBlob, OpenedPartial,
                                  WrittenPartial, FinishedPartial, BlobRange>;
 using StoreResult = Result<StoreOutput>;
 

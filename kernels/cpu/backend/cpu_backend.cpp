@@ -10,6 +10,7 @@
 #include "kernels/cpu/backend/experts_run.hpp"
 #include "kernels/cpu/backend/multiplier.hpp"
 #include "kernels/cpu/backend/packed_expert.hpp"
+#include "kernels/cpu/backend/streamed_run.hpp"
 
 namespace tenzro::kernels {
 namespace {
@@ -52,6 +53,7 @@ bool CpuBackend::supports(const compute::ExpertView& expert, compute::Profile /*
 
 Result<std::shared_ptr<const compute::ResidentExpert>> CpuBackend::upload_expert(
     const compute::ExpertView& expert, compute::Executor& executor) {
+  if (expert.stream) return open_expert(expert, executor);
   auto packed = pack_expert(expert, executor);
   if (!packed) return fail(packed.error());
   return std::shared_ptr<const compute::ResidentExpert>(std::move(*packed));
@@ -65,7 +67,26 @@ Result<std::shared_ptr<const compute::ResidentMatrix>> CpuBackend::upload_matrix
 }
 
 Status CpuBackend::run_experts(const compute::ExpertsJob& job, compute::Executor& executor) {
-  ExpertsRun(kernels_, job, executor, scratch_bytes_max_).run();
+  const auto is_streamed = [](const compute::ExpertBatch& batch) {
+    return batch.expert->is_streamed();
+  };
+  if (std::none_of(job.batches.begin(), job.batches.end(), is_streamed)) {
+    ExpertsRun(kernels_, job, executor, scratch_bytes_max_).run();
+    return {};
+  }
+  std::vector<compute::ExpertBatch> held;
+  const Multiplier multiplier(kernels_, job.profile);
+  for (const compute::ExpertBatch& batch : job.batches) {
+    if (!is_streamed(batch)) {
+      held.push_back(batch);
+      continue;
+    }
+    StreamedRun run(multiplier, job, batch, executor, scratch_bytes_max_);
+    if (Status ran = run.run(); !ran) return ran;
+  }
+  compute::ExpertsJob rest = job;
+  rest.batches = held;
+  ExpertsRun(kernels_, rest, executor, scratch_bytes_max_).run();
   return {};
 }
 

@@ -37,8 +37,11 @@ void pack_q8_0(const Lane& lane, std::uint8_t* out) {
     std::uint8_t* pair = out + block / 2 * (kScaleLine + 1024);
     std::memcpy(pair + block % 2 * 32 + lane.index * 2, from, 2);
     std::uint8_t* quants = pair + kScaleLine + block % 2 * 512 + lane.index * 4;
-    for (std::size_t i = 0; i < 32; ++i) {
-      quants[i / 4 * 64 + i % 4] = static_cast<std::uint8_t>(from[2 + i] ^ 0x80U);  // + 128
+    for (std::size_t group = 0; group < 8; ++group) {
+      std::uint32_t four = 0;
+      std::memcpy(&four, from + 2 + group * 4, sizeof four);
+      four ^= 0x80808080U;  // + 128
+      std::memcpy(quants + group * 64, &four, sizeof four);
     }
   }
 }

@@ -1,5 +1,11 @@
 #include "kernels/cpu/backend/packed_expert.hpp"
 
+#include <algorithm>
+
+#include "tenzro/base/bytes.hpp"
+
+#include "kernels/cpu/backend/streamed_expert.hpp"
+
 namespace tenzro::kernels {
 namespace {
 
@@ -15,6 +21,19 @@ Status check_projection(const compute::MatrixView& matrix, std::span<const float
   return check_bias(bias, matrix.rows, std::string(name) + ".bias");
 }
 
+/// The same where the bytes are in a source.
+Status check_streamed(const compute::MatrixView& matrix, std::span<const float> bias,
+                      const compute::WeightSource& source, std::uint64_t begin,
+                      std::string_view name) {
+  const std::string where = std::string(name) + ".weight";
+  if (auto checked = check_shape_of(matrix, where); !checked) return checked;
+  const std::uint64_t size = source.size_bytes();
+  const auto bytes = checked_mul(matrix.rows, tensor::row_bytes(matrix.type, matrix.cols));
+  if (!bytes || begin > size || *bytes > size - begin)
+    return fail(ErrorCode::runtime, where, "is not inside its source");
+  return check_bias(bias, matrix.rows, std::string(name) + ".bias");
+}
+
 Status check_shape(const compute::MatrixView& matrix, const compute::ExpertView& expert,
                    std::string_view name) {
   if (matrix.rows == expert.d_ff() && matrix.cols == expert.d_model()) return {};
@@ -23,6 +42,52 @@ Status check_shape(const compute::MatrixView& matrix, const compute::ExpertView&
                   " does not fit a down_proj of " + std::to_string(expert.d_model()) + " x " +
                   std::to_string(expert.d_ff()));
 }
+
+/// More at a time reads no faster.
+constexpr std::size_t kReadBytesMax = std::size_t{1} << 20U;
+
+/// Least that is read at a time where an expert is packed as it is read: a panel of any matrix.
+std::size_t read_bytes_min(const compute::ExpertView& expert) {
+  const auto panel = [](const compute::MatrixView& matrix) {
+    return kPanelOutputs * tensor::row_bytes(matrix.type, matrix.cols);
+  };
+  const std::size_t inward = std::max(panel(expert.up), expert.gate ? panel(*expert.gate) : 0);
+  return std::max(inward, panel(expert.down));
+}
+
+/// Packs matrices whose bytes are in a source, some panels at a time.
+class SourcePacker {
+ public:
+  SourcePacker(const compute::WeightSource& source, std::size_t bytes, compute::Executor& executor)
+      : source_(&source), executor_(&executor), raw_(bytes) {}
+
+  Status pack(const compute::MatrixView& matrix, std::span<const float> bias, std::uint64_t begin,
+              std::uint8_t* to, PackedMatrix& packed) {
+    const std::size_t row_bytes = tensor::row_bytes(matrix.type, matrix.cols);
+    const std::size_t stride = panel_bytes(matrix.type, matrix.cols);
+    const std::size_t step = raw_.size() / row_bytes / kPanelOutputs * kPanelOutputs;
+    for (std::size_t first = 0; first < matrix.rows; first += step) {
+      const std::size_t rows = std::min<std::size_t>(step, matrix.rows - first);
+      const std::span<std::byte> bytes = std::span(raw_).first(rows * row_bytes);
+      if (Status read = source_->read(begin + first * row_bytes, bytes); !read) return read;
+      const compute::MatrixView some{.type = matrix.type,
+                                     .rows = static_cast<std::uint32_t>(rows),
+                                     .cols = matrix.cols,
+                                     .bytes = bytes};
+      std::uint8_t* panels = to + first / kPanelOutputs * stride;
+      executor_->parallel_for((rows + kPanelOutputs - 1) / kPanelOutputs, [&](std::size_t panel) {
+        pack_panel(some, panel, panels + panel * stride);
+      });
+    }
+    packed = packed_matrix(matrix, bias, to);
+    return {};
+  }
+
+ private:
+  const compute::WeightSource* source_;
+  compute::Executor* executor_;
+  std::vector<std::byte> raw_;
+};
 
 tl::unexpected<Error> no_memory(std::size_t bytes) {
   return fail(ErrorCode::no_space, "weights", "no memory for " + std::to_string(bytes) + " bytes");
@@ -40,16 +105,22 @@ Status check_expert(const compute::ExpertView& expert) {
     return fail(ErrorCode::runtime, "gate_proj.weight",
                 wants_gate ? "is missing" : "has no place beside relu2");
   }
-  if (auto checked = check_projection(expert.down, expert.down_bias, "down_proj"); !checked)
+  const auto check = [&expert](const compute::MatrixView& matrix, std::span<const float> bias,
+                               std::uint64_t begin, std::string_view name) {
+    if (!expert.stream) return check_projection(matrix, bias, name);
+    return check_streamed(matrix, bias, *expert.stream->source, begin, name);
+  };
+  const compute::WeightStream at = expert.stream.value_or(compute::WeightStream{});
+  if (auto checked = check(expert.down, expert.down_bias, at.down_begin, "down_proj"); !checked)
     return checked;
-  if (auto checked = check_projection(expert.up, expert.up_bias, "up_proj"); !checked)
+  if (auto checked = check(expert.up, expert.up_bias, at.up_begin, "up_proj"); !checked)
     return checked;
   if (auto checked = check_shape(expert.up, expert, "up_proj.weight"); !checked) return checked;
   if (!expert.gate) {
     if (expert.gate_bias.empty()) return {};
     return fail(ErrorCode::runtime, "gate_proj.bias", "has no place beside relu2");
   }
-  if (auto checked = check_projection(*expert.gate, expert.gate_bias, "gate_proj"); !checked)
+  if (auto checked = check(*expert.gate, expert.gate_bias, at.gate_begin, "gate_proj"); !checked)
     return checked;
   return check_shape(*expert.gate, expert, "gate_proj.weight");
 }
@@ -68,6 +139,49 @@ Result<std::shared_ptr<const PackedExpert>> pack_expert(const compute::ExpertVie
   packed->up = pack_matrix(expert.up, expert.up_bias, to + gate_bytes, executor);
   packed->down = pack_matrix(expert.down, expert.down_bias, to + gate_bytes + up_bytes, executor);
   return packed;
+}
+
+Result<std::shared_ptr<const compute::ResidentExpert>> open_expert(
+    const compute::ExpertView& expert, compute::Executor& executor) {
+  if (auto checked = check_expert(expert); !checked) return fail(checked.error());
+  const compute::WeightStream& stream = *expert.stream;
+  const std::size_t gate_bytes = expert.gate ? packed_bytes(*expert.gate) : 0;
+  const std::size_t up_bytes = packed_bytes(expert.up);
+  const std::size_t all = gate_bytes + up_bytes + packed_bytes(expert.down);
+  const std::size_t biases = (expert.gate_bias.size() + expert.up_bias.size() +
+                              expert.down_bias.size() + 3 * kPanelOutputs) *
+                             sizeof(float);
+  const std::size_t least = read_bytes_min(expert);
+  if (all + biases + least > stream.memory_bytes_max) {
+    auto streamed = StreamedExpert::make(expert, executor.concurrency());
+    if (!streamed) return fail(streamed.error());
+    return std::shared_ptr<const compute::ResidentExpert>(std::move(*streamed));
+  }
+  auto packed = std::make_shared<PackedExpert>();
+  packed->spec = expert.spec;
+  packed->memory = WeightMemory(all);
+  std::uint8_t* to = packed->memory.data();
+  if (to == nullptr) return no_memory(all);
+  const std::uint64_t room = stream.memory_bytes_max - all - biases;
+  const std::size_t raw =
+      std::max(least, static_cast<std::size_t>(std::min<std::uint64_t>(room, kReadBytesMax)));
+  SourcePacker packer(*stream.source, raw, executor);
+  if (expert.gate) {
+    packed->gate.emplace();
+    if (Status read =
+            packer.pack(*expert.gate, expert.gate_bias, stream.gate_begin, to, *packed->gate);
+        !read)
+      return fail(read.error());
+  }
+  if (Status read =
+          packer.pack(expert.up, expert.up_bias, stream.up_begin, to + gate_bytes, packed->up);
+      !read)
+    return fail(read.error());
+  if (Status read = packer.pack(expert.down, expert.down_bias, stream.down_begin,
+                                to + gate_bytes + up_bytes, packed->down);
+      !read)
+    return fail(read.error());
+  return std::shared_ptr<const compute::ResidentExpert>(std::move(packed));
 }
 
 Result<std::shared_ptr<const PackedRouter>> pack_router(const compute::MatrixView& matrix,

@@ -40,6 +40,11 @@ struct PackedRouter final : compute::ResidentMatrix {
 [[nodiscard]] Result<std::shared_ptr<const PackedExpert>> pack_expert(
     const compute::ExpertView& expert, compute::Executor& executor);
 
+/// Of an expert with a stream: packed as it is read, or, where its stream's memory does not take
+/// that, read by every run. Error: as pack_expert, or the source's.
+[[nodiscard]] Result<std::shared_ptr<const compute::ResidentExpert>> open_expert(
+    const compute::ExpertView& expert, compute::Executor& executor);
+
 /// Error: runtime for parts that do not fit, no_space.
 [[nodiscard]] Result<std::shared_ptr<const PackedRouter>> pack_router(
     const compute::MatrixView& matrix, std::span<const float> bias, compute::Executor& executor);

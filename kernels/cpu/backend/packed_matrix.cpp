@@ -30,7 +30,7 @@ std::size_t panel_bytes(tensor::WeightType type, std::size_t cols) {
   return 0;
 }
 
-Status check_matrix(const compute::MatrixView& matrix, std::string_view name) {
+Status check_shape_of(const compute::MatrixView& matrix, std::string_view name) {
   const std::string where(name);
   if (matrix.rows == 0 || matrix.cols == 0)
     return fail(ErrorCode::runtime, where, "has no elements");
@@ -39,6 +39,12 @@ Status check_matrix(const compute::MatrixView& matrix, std::string_view name) {
                 std::to_string(matrix.cols) + " columns are not whole " +
                     std::string(tensor::name_of(matrix.type)) + " blocks");
   }
+  return {};
+}
+
+Status check_matrix(const compute::MatrixView& matrix, std::string_view name) {
+  if (auto checked = check_shape_of(matrix, name); !checked) return checked;
+  const std::string where(name);
   const auto expected = checked_mul(matrix.rows, tensor::row_bytes(matrix.type, matrix.cols));
   if (!expected || *expected != matrix.bytes.size()) {
     return fail(ErrorCode::runtime, where,
@@ -56,18 +62,23 @@ std::size_t packed_bytes(const compute::MatrixView& matrix) {
 
 PackedMatrix pack_matrix(const compute::MatrixView& matrix, std::span<const float> bias,
                          std::uint8_t* to, compute::Executor& executor) {
-  TENZRO_ASSERT(bias.empty() || bias.size() == matrix.rows);
   const std::size_t stride = panel_bytes(matrix.type, matrix.cols);
-  const std::size_t panels = packed_bytes(matrix) / stride;
-  executor.parallel_for(panels,
+  executor.parallel_for(packed_bytes(matrix) / stride,
                         [&](std::size_t panel) { pack_panel(matrix, panel, to + panel * stride); });
+  return packed_matrix(matrix, bias, to);
+}
+
+PackedMatrix packed_matrix(const compute::MatrixView& matrix, std::span<const float> bias,
+                           const std::uint8_t* to) {
+  TENZRO_ASSERT(bias.empty() || bias.size() == matrix.rows);
+  const std::size_t bytes = packed_bytes(matrix);
   PackedMatrix packed{.type = matrix.type,
                       .rows = matrix.rows,
                       .cols = matrix.cols,
-                      .panel_bytes = stride,
-                      .panels = {to, panels * stride},
+                      .panel_bytes = panel_bytes(matrix.type, matrix.cols),
+                      .panels = {to, bytes},
                       .bias = {bias.begin(), bias.end()}};
-  if (!bias.empty()) packed.bias.resize(panels * kPanelOutputs, 0.0F);
+  if (!bias.empty()) packed.bias.resize(rounded_up(bias.size(), kPanelOutputs), 0.0F);
   return packed;
 }
 

@@ -33,6 +33,9 @@ struct PackedMatrix {
 /// runtime.
 [[nodiscard]] Status check_matrix(const compute::MatrixView& matrix, std::string_view name);
 
+/// The same without a look at the bytes.
+[[nodiscard]] Status check_shape_of(const compute::MatrixView& matrix, std::string_view name);
+
 /// Bytes of all panels, a multiple of 64. Requires check_matrix.
 [[nodiscard]] std::size_t packed_bytes(const compute::MatrixView& matrix);
 
@@ -41,6 +44,10 @@ struct PackedMatrix {
 [[nodiscard]] PackedMatrix pack_matrix(const compute::MatrixView& matrix,
                                        std::span<const float> bias, std::uint8_t* to,
                                        compute::Executor& executor);
+
+/// As pack_matrix, where the panels at `to` are packed already.
+[[nodiscard]] PackedMatrix packed_matrix(const compute::MatrixView& matrix,
+                                         std::span<const float> bias, const std::uint8_t* to);
 
 /// Writes one panel. `out` holds panel_bytes zero bytes. Requires check_matrix.
 void pack_panel(const compute::MatrixView& matrix, std::size_t panel, std::uint8_t* out);

@@ -43,6 +43,40 @@ JobId job_of(const Outbox& out) {
   return JobId{};
 }
 
+class Unreadable final : public compute::ResidentExpert {
+ public:
+  [[nodiscard]] std::size_t bytes() const override { return 20; }
+
+  [[nodiscard]] bool is_streamed() const override { return true; }
+
+  [[nodiscard]] bool is_readable() const override { return false; }
+};
+
+TEST(DamagedBlobs, OneThatCouldNotBeReadWhileItRanIsCheckedAndWithdrawn) {
+  work::JobIds ids;
+  Holder holder({.memory_budget_bytes = 100, .background_reads_max = 0}, ids);
+  Outbox out;
+  work::HoldingRow row = row_of(0, ExpertIndex{0}, kShared);
+  row.facts.resident_bytes = 200;
+  holder.on_index({row}, out);
+  out.clear();
+  ASSERT_TRUE(holder.acquire(LeaseId{1}, {"m", 0}, {0}, out));
+  holder.on_store_done(job_of<work::OpenBlob>(out), work::StoreOutput(work::OpenedBlob{}), out);
+  work::AdmittedExpert admitted{.resident = std::make_shared<Unreadable>(), .hash = kShared};
+  admitted.facts.resident_bytes = 200;
+  holder.on_job_done(sent<work::Run>(out).at(0).id, work::JobOutput(admitted), out);
+  ASSERT_EQ(sent<ExpertReady>(out).size(), 1U);
+  out.clear();
+  holder.release_all(LeaseId{1}, out);
+  EXPECT_EQ(sent<BlobDamaged>(out).size(), 1U);
+  const JobId quarantine = job_of<work::QuarantineBlob>(out);
+  out.clear();
+  holder.on_store_done(quarantine, work::StoreOutput(work::Removed{true}), out);
+  ASSERT_EQ(sent<ExpertChanged>(out).size(), 1U);
+  EXPECT_EQ(sent<ExpertChanged>(out)[0].change, Change::withdrawn);
+  EXPECT_FALSE(holder.expert({"m", 0, 0}).has_value());
+}
+
 TEST(DamagedBlobs, EveryHoldingOfOneIsWithdrawnInMemoryOrNot) {
   work::JobIds ids;
   Holder holder({.memory_budget_bytes = 1000, .background_reads_max = 0}, ids);

@@ -1,7 +1,11 @@
 // Memory and disk tiers, restart and damage, as one node's client sees them.
 #include <gtest/gtest.h>
 
+#include "tenzro/base/bytes.hpp"
+#include "tenzro/crypto/blake3.hpp"
+
 #include "support/node_world.hpp"
+#include "support/random_expert.hpp"
 #include "support/small_layer.hpp"
 
 namespace tenzro::testing {
@@ -69,13 +73,89 @@ TEST(Residency, ForwardOverMoreExpertsThanMemoryHoldsRunsInTurns) {
   EXPECT_LE(status_of(world).memory_bytes, status_of(world).memory_budget_bytes);
 }
 
-TEST(Residency, ExpertLargerThanTheBudgetStillServesAndIsCounted) {
+constexpr std::uint32_t kLargeWidth = 256;
+
+rpc::ExecuteCall large_call() {
+  Prng prng(11);
+  rpc::ExecuteCall call{.key = {"m", 0, 0}, .d_model = kLargeWidth, .token_indices = {0, 1, 2}};
+  call.hidden = {3, kLargeWidth, random_rows(prng, 3, kLargeWidth)};
+  call.carrier = call.hidden.data;
+  return call;
+}
+
+rpc::ExpertLoadCall large_load(tensor::WeightType type) {
+  return {
+      .key = {"m", 0, 0}, .has_inline = true, .blob = random_expert(7, kLargeWidth, 1024, type)};
+}
+
+TEST(Residency, ExpertOfTwiceTheBudgetServesTheSameBitsBySlicesWithinIt) {
+  for (const auto type : {tensor::WeightType::f32, tensor::WeightType::q8_0,
+                          tensor::WeightType::q4_k, tensor::WeightType::q6_k}) {
+    NodeWorld roomy;
+    const rpc::ExpertLoadCall load = large_load(type);
+    expect_answer<rpc::ExpertRow>(roomy.call(load));
+    const auto expected = expect_answer<rpc::ExecuteAnswer>(roomy.call(large_call()));
+
+    NodeWorld::Setup setup;
+    setup.options.holder.memory_budget_bytes = load.blob.size() / 2;
+    NodeWorld world(setup);
+    expect_answer<rpc::ExpertRow>(world.call(load));
+    for (const bool is_restarted : {false, true}) {
+      if (is_restarted) {
+        world.restart();
+        world.settle();
+      }
+      const auto answer = expect_answer<rpc::ExecuteAnswer>(world.call(large_call()));
+      EXPECT_EQ(answer.outputs.text(), expected.outputs.text()) << tensor::name_of(type);
+      const rpc::ExpertStatusAnswer status = status_of(world);
+      EXPECT_EQ(status.experts[0].tier, rpc::Tier::disk);
+      EXPECT_EQ(status.memory_experts, 0U);
+      EXPECT_EQ(status.memory_bytes, 0U);
+    }
+  }
+}
+
+TEST(Residency, LoadByUriOfAnExpertOfTwiceTheBudgetIsCheckedBySlices) {
+  const rpc::ExpertLoadCall load = large_load(tensor::WeightType::q8_0);
+  const BlobHash hash = crypto::blake3(load.blob.bytes());
   NodeWorld::Setup setup;
-  setup.options.holder.memory_budget_bytes = 1;
+  setup.options.holder.memory_budget_bytes = load.blob.size() / 2;
   NodeWorld world(setup);
-  expect_answer<rpc::ExpertRow>(world.call(load_of(0)));
-  EXPECT_EQ(execute(world, 0), 1.0F);
-  EXPECT_GE(status_of(world).admissions_over_budget, 1U);
+  const rpc::ExpertLoadCall by_uri{.key = {"m", 0, 0}, .uri = "tenzro://blob/" + to_hex(hash)};
+  BufferRef damaged = BufferRef::copy_of(load.blob.bytes());
+  damaged.mutable_bytes().back() ^= std::byte{1};
+  world.blobs().insert_or_assign(hash, damaged);
+  EXPECT_FALSE(world.call(by_uri));
+  world.blobs().insert_or_assign(hash, load.blob);
+  expect_answer<rpc::ExpertRow>(world.call(by_uri));
+  expect_answer<rpc::ExecuteAnswer>(world.call(large_call()));
+  EXPECT_EQ(status_of(world).admissions_over_budget, 0U);
+}
+
+TEST(Residency, ExpertThatNotEvenSlicesOfFitIsRefusedWithTheNumbers) {
+  NodeWorld::Setup setup;
+  setup.options.holder.memory_budget_bytes = 1000;
+  NodeWorld world(setup);
+  const auto refused = world.call(large_load(tensor::WeightType::q8_0));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message().find("read by slices needs"), std::string::npos)
+      << refused.error().message();
+}
+
+TEST(Residency, DamageOfAnExpertThatRunsBySlicesIsFoundBeforeItServes) {
+  const rpc::ExpertLoadCall load = large_load(tensor::WeightType::q8_0);
+  NodeWorld::Setup setup;
+  setup.options.holder.memory_budget_bytes = load.blob.size() / 2;
+  NodeWorld world(setup);
+  expect_answer<rpc::ExpertRow>(world.call(load));
+  BufferRef& blob = world.blobs().begin()->second;
+  BufferRef damaged = BufferRef::copy_of(blob.bytes());
+  damaged.mutable_bytes().back() ^= std::byte{1};
+  blob = damaged;
+  world.restart();
+  world.settle();
+  EXPECT_FALSE(world.call(large_call()));
+  EXPECT_TRUE(status_of(world).experts.empty());
 }
 
 TEST(Residency, RestartedNodeServesWithoutLoadingAnythingAgain) {

@@ -1,6 +1,9 @@
 // One core and a view made by hand: what it fetches, from when on, and what it leaves alone.
 #include "tenzro/repair/repair.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +18,7 @@ using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
 constexpr std::uint8_t kSelf = 1;
-constexpr Room kRoom{.free_bytes = 1'000'000};
+const Room kRoom{.free_bytes = 1'000'000};
 
 /// Self is the only candidate that holds nothing of experts 0 and 1, unless others are added.
 struct Fixture {
@@ -312,6 +315,54 @@ TEST(Repair, SurplusIsDroppedByTheLastInRankAfterTwoPassesAndOnlyBesideLivingOth
   EXPECT_EQ(drop.key.expert, expert);
   EXPECT_EQ(drop.blob, blob(9));
   EXPECT_THAT(drop.others, UnorderedElementsAre(address(2), address(3)));
+}
+
+TEST(Repair, OfWhatThisNodeMayDropTheLongestUnusedGoesFirst) {
+  Fixture fixture([](Options& options) {
+    options.policy.max_replication = 2;
+    options.max_admissions = 2;
+  });
+  const std::vector<Contender> all{make_contender(address(kSelf)), make_contender(address(2)),
+                                   make_contender(address(3))};
+  std::vector<ExpertIndex> mine;
+  for (ExpertIndex e = 0; mine.size() < 5; ++e) {
+    if (rank({"m", 0, e}, all).back() != address(kSelf)) continue;
+    mine.push_back(e);
+    for (std::uint8_t holder = 1; holder <= 3; ++holder) fixture.mesh.hold(holder, e);
+  }
+  Room room = kRoom;
+  room.last_use = [&](const ExpertKey& key) -> std::uint64_t {
+    const auto at = std::find(mine.begin(), mine.end(), key.expert) - mine.begin();
+    return (std::array<std::uint64_t, 5>{30, 10, 50, 20, 40}).at(static_cast<std::size_t>(at));
+  };
+  fixture.core->start(Instant{});
+  std::vector<ExpertIndex> dropped;
+  for (const Action& action :
+       run_until(*fixture.core, fixture.mesh.view, Instant{seconds(500)}, room)) {
+    if (const auto* drop = std::get_if<DropExpert>(&action)) dropped.push_back(drop->key.expert);
+  }
+  EXPECT_THAT(dropped, ElementsAre(mine[1], mine[3]));
+}
+
+TEST(Repair, SliceIsBoundedInHashesToo) {
+  Fixture fixture([](Options& options) { options.slots_per_slice = 100'000; });
+  constexpr std::uint8_t kProviders = 200;
+  for (std::uint8_t other = 10; other < kProviders; ++other) {
+    fixture.mesh.add(other).repair_models = {"m"};
+    fixture.mesh.set();
+  }
+  for (ExpertIndex e = 0; e < 200; ++e) fixture.mesh.hold(2, e);
+  fixture.core->start(Instant{});
+  Instant now = *fixture.core->next_deadline();
+  Outbox out;
+  std::size_t slices = 0;
+  while (fixture.core->totals().passes == 0 || fixture.core->findings().under_replicated == 0) {
+    ASSERT_LT(++slices, 100U);
+    fixture.core->on_tick(now, fixture.mesh.view, kRoom, out);
+    now = std::max(now, *fixture.core->next_deadline());
+  }
+  EXPECT_EQ(fixture.core->findings().under_replicated, 199U) << "this node has one of them too";
+  EXPECT_GE(slices, std::size_t{200} * (kProviders - 10) / Repair::kScoresPerSlice);
 }
 
 TEST(Repair, HoldersThatSeeTiersDifferentlyNeverDropForEachOther) {

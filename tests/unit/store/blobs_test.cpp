@@ -1,11 +1,16 @@
 // Blobs: ranges, the disk budget, damage and quarantine.
+#include <cerrno>
 #include <filesystem>
+#include <span>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tenzro/base/bytes.hpp"
+
 #include "node_store.hpp"
+#include "support/faulty_file_system.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace tenzro::store {
@@ -70,6 +75,39 @@ TEST(Blobs, BytesAreHashedWhileTheyAreReadWhereAskedFor) {
     const work::StoreResult plain = node.call(work::ReadBlob{.hash = hash});
     EXPECT_EQ(std::get<work::ReadBytes>(*plain).hash, std::nullopt);
   }
+}
+
+TEST(Blobs, ReadOfALargeOneThatBreaksOffWhileItIsHashedIsAnError) {
+  TemporaryDirectory temporary;
+  testing::FaultyFileSystem files;
+  NodeStore node(temporary / "data", files);
+  const BlobHash hash = *node.publish(std::string(3U << 20U, 'x'));
+  for (const std::size_t nth : {2U, 7U, 13U}) {  // open, then twelve preads
+    files.arm(nth, EIO, testing::FaultyFileSystem::Extent::one_call);
+    const work::StoreResult broken = node.call(work::ReadBlob{.hash = hash, .wants_hash = true});
+    files.disarm();
+    ASSERT_FALSE(broken) << nth;
+    EXPECT_EQ(broken.error().code, ErrorCode::io);
+  }
+  EXPECT_TRUE(node.call(work::ReadBlob{.hash = hash, .wants_hash = true}));
+}
+
+TEST(Blobs, OneThatIsOpenIsReadInPartsAlsoAfterItWentAndItsEndIsAnError) {
+  TemporaryDirectory temporary;
+  NodeStore node(temporary / "data");
+  const BlobHash hash = *node.publish("0123456789");
+  const work::StoreResult opened = node.call(work::OpenBlob{hash});
+  ASSERT_TRUE(opened);
+  const auto& source = *std::get<work::OpenedBlob>(*opened).source;
+  EXPECT_EQ(source.size_bytes(), 10U);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(temporary / "data")) {
+    if (entry.path().filename() == to_hex(hash)) std::filesystem::remove(entry.path());
+  }
+  std::string bytes(4, '.');
+  ASSERT_TRUE(source.read(3, std::as_writable_bytes(std::span(bytes))));
+  EXPECT_EQ(bytes, "3456");
+  EXPECT_EQ(source.read(8, std::as_writable_bytes(std::span(bytes))).error().code, ErrorCode::io);
+  EXPECT_EQ(node.call(work::OpenBlob{hash_of("absent")}).error().code, ErrorCode::not_found);
 }
 
 TEST(Blobs, EmptyBlobIsNotPublished) {

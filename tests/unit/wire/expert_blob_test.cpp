@@ -1,7 +1,10 @@
 #include "tenzro/wire/expert_blob.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,8 +47,50 @@ BlobBuilder quantized_expert(WeightType type) {
   return builder;
 }
 
+class BytesSource final : public compute::WeightSource {
+ public:
+  explicit BytesSource(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
+
+  [[nodiscard]] std::uint64_t size_bytes() const override { return bytes_.size(); }
+
+  [[nodiscard]] Status read(std::uint64_t offset, std::span<std::byte> to) const override {
+    if (offset > bytes_.size() || to.size() > bytes_.size() - offset)
+      return fail(ErrorCode::io, "blob", "ends early");
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), to.size(), to.begin());
+    return {};
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// A blob that is read by slices is taken and refused as one in memory is, in the same words.
+void expect_same_by_slices(const std::vector<std::byte>& blob, const Result<ExpertBlob>& expected) {
+  const auto opened = open_expert_blob(std::make_shared<BytesSource>(blob), Values::unknown);
+  ASSERT_EQ(opened.has_value(), expected.has_value());
+  if (!opened) {
+    EXPECT_EQ(opened.error().message(), expected.error().message());
+    return;
+  }
+  const auto same = [&](const compute::MatrixView& matrix, std::uint64_t begin,
+                        const compute::MatrixView& wanted) {
+    EXPECT_EQ(matrix.type, wanted.type);
+    EXPECT_EQ(matrix.rows, wanted.rows);
+    EXPECT_EQ(matrix.cols, wanted.cols);
+    EXPECT_TRUE(matrix.bytes.empty());
+    EXPECT_EQ(blob.data() + begin, wanted.bytes.data());
+  };
+  const compute::WeightStream& stream = *opened->view.stream;
+  ASSERT_EQ(opened->view.gate.has_value(), expected->view.gate.has_value());
+  if (opened->view.gate) same(*opened->view.gate, stream.gate_begin, *expected->view.gate);
+  same(opened->view.up, stream.up_begin, expected->view.up);
+  same(opened->view.down, stream.down_begin, expected->view.down);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(opened->biases[i], expected->biases[i]);
+}
+
 std::string refusal(const std::vector<std::byte>& blob) {
   const Result<ExpertBlob> expert = parse_expert_blob(blob);
+  expect_same_by_slices(blob, expert);
   if (expert) return "(accepted)";
   EXPECT_EQ(expert.error().code, ErrorCode::runtime);
   return expert.error().message();
@@ -63,6 +108,7 @@ TEST(ExpertBlob, HandValueOfASmallSwiGlu) {
   const std::vector<std::byte> blob = builder.build();
   const Result<ExpertBlob> expert = parse_expert_blob(blob);
   ASSERT_TRUE(expert.has_value()) << expert.error().message();
+  expect_same_by_slices(blob, expert);
   const std::vector<float> row{1, -1};
   const std::vector<float> out =
       tenzro::testing::reference_ffn(expert->view, row, tenzro::testing::ActivationRounding::none);
@@ -75,6 +121,7 @@ TEST(ExpertBlob, DimensionsComeFromTheProjectionsAndBytesAreViews) {
   const std::vector<std::byte> blob = dense_expert().build();
   const Result<ExpertBlob> expert = parse_expert_blob(blob);
   ASSERT_TRUE(expert.has_value()) << expert.error().message();
+  expect_same_by_slices(blob, expert);
   EXPECT_EQ(expert->view.d_model(), 2U);
   EXPECT_EQ(expert->view.d_ff(), 3U);
   EXPECT_EQ(expert->view.spec.activation, Activation::silu);
@@ -97,6 +144,7 @@ TEST(ExpertBlob, TensorsNeedNotBeAligned) {
   blob.insert(blob.begin() + static_cast<std::ptrdiff_t>(8 + length - 1), std::byte{' '});
   const Result<ExpertBlob> expert = parse_expert_blob(blob);
   ASSERT_TRUE(expert.has_value()) << expert.error().message();
+  expect_same_by_slices(blob, expert);
   EXPECT_EQ(load_f32_le(expert->view.up.row(2).data() + 4), 1.0F);
 }
 
@@ -109,6 +157,7 @@ TEST(ExpertBlob, DenseTypesMayDifferByProjection) {
   const std::vector<std::byte> blob = builder.build();
   const Result<ExpertBlob> expert = parse_expert_blob(blob);
   ASSERT_TRUE(expert.has_value()) << expert.error().message();
+  expect_same_by_slices(blob, expert);
   EXPECT_EQ(expert->view.gate->type, WeightType::f16);
   EXPECT_EQ(expert->view.up.type, WeightType::f32);
   EXPECT_EQ(expert->view.down.type, WeightType::bf16);
@@ -399,6 +448,7 @@ TEST(FfnSpec, Relu2HasNoGateAndOneIsRefusedByName) {
   const std::vector<std::byte> blob = builder.build();
   const Result<ExpertBlob> expert = parse_expert_blob(blob);
   ASSERT_TRUE(expert.has_value()) << expert.error().message();
+  expect_same_by_slices(blob, expert);
   EXPECT_FALSE(expert->view.gate.has_value());
   EXPECT_EQ(expert->view.d_ff(), 3U);
   builder.f32("gate_proj.bias", {3}, {1, 2, 3});
@@ -562,6 +612,7 @@ TEST(ExpertBlob, EveryCutAndEveryChangedHeaderByteIsRefusedOrReadWithoutHarm) {
     std::vector<std::byte> changed = blob;
     changed[at] = static_cast<std::byte>(prng.next());
     const Result<ExpertBlob> expert = parse_expert_blob(changed);
+    expect_same_by_slices(changed, expert);
     if (expert) {
       EXPECT_EQ(expert->view.d_ff() * expert->view.d_model(), 6U);
     }
