@@ -88,6 +88,7 @@ struct Family {
   std::string_view scorings = {};
   /// What holds where no key says otherwise.
   std::uint32_t shared_count = 0;
+  std::uint32_t mtp_count = 0;  ///< multi-token-prediction layers
   wire::RouterSpec router = {};
   compute::FfnSpec ffn = {};
   /// The input scale is divided by the square root of the width.
