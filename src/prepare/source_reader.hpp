@@ -7,9 +7,10 @@
 ///  - What came of a range that broke off stays; the rest is asked for again, after a pause that
 ///  doubles with each failure that gave nothing and has a random half. After `failures_max` of
 ///  these the read ends; they count from anew when 64 KiB came at once, or all of the range.
-///  - 429 and 503 stop all requests for as long as the server says, and at least for that pause;
-///  they are no failures, but after `patience` of nothing else the read ends. A server that says
-///  beforehand that its limit is used up is left alone until it is renewed.
+///  - 429 and 503 stop all requests for as long as the server says and, after that, for such a
+///  pause, which grows whether or not the server says; they are no failures, but after `patience`
+///  of nothing else the read ends. A server that says beforehand that its limit is used up is left
+///  alone until it is renewed.
 ///  - A redirect is followed, at most `redirects_max` in a row, never from https to http, and is
 ///  remembered for the file's next ranges until what it leads to refuses. The hub's token goes to
 ///  the hub's origin alone.
