@@ -53,7 +53,13 @@ bool SourceReader::on_downloaded(Instant now, PeerCallId call, const work::Downl
   if (!flight) return false;
   // A refusal's wait is counted with its pause, below.
   if (downloaded.wait && !is_rate_limit(downloaded.status)) leave_alone(now, *downloaded.wait);
-  take_reply(now, std::move(flight.mapped()), downloaded, out);
+  const Piece& piece = flight.mapped().piece;
+  if (const Status same = check_commit(readings_.at(piece.read).what.file, downloaded.commit);
+      !same) {
+    fail_read(piece.read, same.error().code, same.error().detail, out);
+  } else {
+    take_reply(now, std::move(flight.mapped()), downloaded, out);
+  }
   pump(now, out);
   return true;
 }
@@ -98,15 +104,17 @@ void SourceReader::on_bytes(Instant now, Piece piece, const work::Downloaded& do
   if (!piece.probe.empty() && (!is_broken || downloaded.received > 0)) {
     const std::size_t queued = queue_.size();
     on_probe(piece, downloaded, out);
-    for (std::size_t i = queued; is_broken && i < queue_.size(); ++i)
+    for (std::size_t i = queued; is_broken && i < queue_.size(); ++i) {
       queue_[i].not_before = now + pause(1);
+      queue_[i].failures = downloaded.is_slow ? piece.failures + 1 : 0;
+    }
     return;
   }
   piece.offset += downloaded.received;
   piece.length -= downloaded.received;
   Reading& reading = readings_.at(piece.read);
   reading.missing -= piece.probe.empty() ? downloaded.received : 0;
-  if (piece.length > 0 && downloaded.received > 0) {
+  if (piece.length > 0 && downloaded.received > 0 && !downloaded.is_slow) {
     if (is_broken) piece.not_before = now + pause(1);
     queue_.push_front(std::move(piece));
   } else if (piece.length > 0) {
