@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "commands.hpp"
 #include "format.hpp"
 #include "number_list.hpp"
+#include "prepare_request.hpp"
 #include "table.hpp"
 
 namespace tenzro::cli {
@@ -16,65 +16,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{500};
 constexpr std::size_t kBarWidth = 24;
-
-struct PrepareFlags {
-  std::string model;
-  std::string layer;
-  std::vector<std::uint32_t> experts;
-  bool no_gate = false;
-  std::string quant;
-  std::string quant_json;
-  std::string dense;
-  std::string imatrix;
-  bool strict = false;
-  std::string source;
-  bool load = false;
-  bool follow = false;
-};
-
-/// A path is the node's to open, from wherever it runs: it goes out absolute.
-std::string source_of(const std::string& source) {
-  if (source.find("://") != std::string::npos) return source;
-  std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(source, error);
-  return error ? source : absolute.lexically_normal().string();
-}
-
-/// "7", "0,1,2" or "all", as the parameter has it.
-Outcome<Json> layers_of(const std::string& text) {
-  if (text == "all") return Json(text);
-  std::vector<std::uint32_t> layers;
-  if (!read_number_list(text, layers)) {
-    return failure(ExitCode::usage, "--layer: '" + printable(text) +
-                                        "' is no layer: a number, a list like 0,3, or all");
-  }
-  return layers.size() == 1 ? Json(layers.front()) : Json(layers);
-}
-
-Outcome<Request> prepare_request(const PrepareFlags& flags) {
-  const Outcome<Json> layers = layers_of(flags.layer);
-  if (!layers) return failure(layers.error());
-  Request request{.method = "tenzro_moePrepareExperts",
-                  .params = {{"model_id", flags.model}, {"layer", *layers}}};
-  Json& params = request.params;
-  if (!flags.experts.empty()) params["experts"] = flags.experts;
-  if (flags.no_gate) params["include_gate"] = false;
-  if (!flags.quant.empty()) params["quant"] = flags.quant;
-  if (!flags.quant_json.empty()) {
-    Json quant = Json::parse(flags.quant_json, nullptr, false);
-    if (!quant.is_object()) {
-      return failure(ExitCode::usage,
-                     R"(--quant-json: not a JSON object like {"up":"q4_k","down":"q6_k"})");
-    }
-    params["quant"] = std::move(quant);
-  }
-  if (!flags.dense.empty()) params["dense"] = flags.dense;
-  if (flags.strict) params["strict"] = true;
-  if (!flags.imatrix.empty()) params["imatrix"] = flags.imatrix;
-  if (!flags.source.empty()) params["source"] = source_of(flags.source);
-  if (flags.load) params["load"] = true;
-  return request;
-}
 
 /// "layer 3", or "3 layers".
 std::string layers_text(const Json& job) {
@@ -158,12 +99,29 @@ Request status_request(const std::string& job_id) {
   return {.method = "tenzro_moePrepareStatus", .params = {{"job_id", job_id}}};
 }
 
+/// Without the blobs, of which there may be thousands.
+Request summary_request(const std::string& job_id) {
+  Request request = status_request(job_id);
+  request.params["summary"] = true;
+  return request;
+}
+
+/// What follow shows at the end: the blobs too.
+Outcome<void> show_ended(Session& session, const std::string& job_id) {
+  const Outcome<Json> job = session.node.call(status_request(job_id));
+  if (!job) return failure(job.error());
+  session.out << (session.settings.json ? dump(*job) + "\n" : show_job(*job));
+  if (text(*job, "state") == "completed") return {};
+  return failure(ExitCode::refused, "the job " + text(*job, "state") + ": " + text(*job, "error"));
+}
+
 /// Polls until the job has ended; its progress goes to `err` in one line that renews itself.
 Outcome<void> follow(Session& session, const std::string& job_id) {
   std::string shown;
   while (true) {
-    const Outcome<Json> job = session.node.call(status_request(job_id));
-    const bool is_over = !job || text(*job, "state") != "running";
+    const Outcome<Json> job = session.node.call(summary_request(job_id));
+    const std::string state = job ? text(*job, "state") : "";
+    const bool is_over = state != "running" && state != "waiting";
     const std::string progress = job ? progress_line(*job) : "";
     if (job && progress != shown) {
       // Blanks over what a longer line has left.
@@ -173,12 +131,7 @@ Outcome<void> follow(Session& session, const std::string& job_id) {
     }
     if (is_over && !shown.empty()) session.err << "\n";
     if (!job) return failure(job.error());
-    if (is_over) {
-      session.out << (session.settings.json ? dump(*job) + "\n" : show_job(*job));
-      if (text(*job, "state") == "completed") return {};
-      return failure(ExitCode::refused,
-                     "the job " + text(*job, "state") + ": " + text(*job, "error"));
-    }
+    if (is_over) return show_ended(session, job_id);
     if (!session.wait(kPollInterval)) {
       session.err << "\n";
       return failure(ExitCode::interrupted,

@@ -6,6 +6,7 @@
 
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/base/ids.hpp"
+#include "tenzro/base/url.hpp"
 
 #include "toml_characters.hpp"
 #include "toml_reader.hpp"
@@ -120,9 +121,15 @@ void read_duties(TomlReader& reader, Config& config) {
   reader.section("prepare");
   reader.text("hub_url", config.prepare.hub_url);
   reader.boolean("plain_http", config.prepare.plain_http);
-  const std::string& hub = config.prepare.hub_url;
-  if (!hub.empty() && !hub.starts_with("https://") && !hub.starts_with("http://")) {
-    reader.refuse("hub_url", "must be a URL: https://host/path");
+  const auto hub = parse_url(config.prepare.hub_url);
+  if (config.prepare.hub_url.empty()) {
+    // no hub
+  } else if (!hub) {
+    reader.refuse("hub_url", "must be a URL like https://host/path: " + hub.error().message());
+  } else if (hub->rest.find('?') != std::string_view::npos) {
+    reader.refuse("hub_url", "must have no query");
+  } else if (!hub->is_tls && !config.prepare.plain_http && !is_loopback_host(hub->host)) {
+    reader.refuse("hub_url", "is http beyond this machine: use https, or set plain_http");
   }
   reader.integer("jobs_max", config.prepare.jobs_max, {1, 64});
   reader.integer("ranges_max", config.prepare.ranges_max, {1, 32});

@@ -5,6 +5,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "tenzro/base/url.hpp"
 #include "tenzro/crypto/http_signature.hpp"
 
 #include "unix_time.hpp"
@@ -19,12 +20,9 @@ std::string path_of(const std::string& url) {
   return path == std::string::npos ? "/" : url.substr(path);
 }
 
-bool is_loopback_url(const std::string& url) {
-  for (const char* start : {"http://127.", "https://127.", "http://localhost", "https://localhost",
-                            "http://[::1]", "https://[::1]"}) {
-    if (url.starts_with(start)) return true;
-  }
-  return false;
+bool is_loopback_url(const std::string& text) {
+  const auto url = parse_url(text);
+  return url && is_loopback_host(url->host);
 }
 
 }  // namespace

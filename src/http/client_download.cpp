@@ -101,6 +101,7 @@ Outcome Transfer::download_outcome(CURLcode code) {
   }
   const std::string_view etag = header_of("etag");
   downloaded.version = echo(etag.empty() ? header_of("last-modified") : etag);
+  downloaded.commit = echo(header_of("x-repo-commit"));
   const char* location = nullptr;
   curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &location);
   if (location != nullptr) downloaded.location = location;
@@ -115,6 +116,14 @@ Outcome Transfer::download_outcome(CURLcode code) {
   if (code != CURLE_OK && !(code == CURLE_WRITE_ERROR && (has_all || is_no_file))) {
     const char* const why = error_text_[0] != '\0' ? error_text_.data() : curl_easy_strerror(code);
     downloaded.failure = echo(why);
+    downloaded.is_slow = code == CURLE_OPERATION_TIMEDOUT && downloaded.status != 0;
+    if (downloaded.is_slow) {
+      const auto seconds =
+          std::chrono::duration_cast<std::chrono::seconds>(request_.download->stall_timeout);
+      downloaded.failure = "less than " + std::to_string(kDownloadRateMin) +
+                           " bytes a second came for " + std::to_string(seconds.count()) +
+                           " seconds";
+    }
     downloaded.is_final = is_lasting(code);
   }
   return outcome;

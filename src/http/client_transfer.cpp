@@ -110,7 +110,7 @@ void Transfer::set_up_download() {
   set(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   if (!download.uses_proxy) set(curl, CURLOPT_PROXY, "");
   set(curl, CURLOPT_BUFFERSIZE, kDownloadBufferBytes);
-  set(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  set(curl, CURLOPT_LOW_SPEED_LIMIT, kDownloadRateMin);
   set(curl, CURLOPT_LOW_SPEED_TIME, std::max(1L, milliseconds(download.stall_timeout) / 1000));
 }
 

@@ -31,6 +31,9 @@ using CurlHandle = std::unique_ptr<CURL, CurlDeleter>;
 using CurlMulti = std::unique_ptr<CURLM, CurlMultiDeleter>;
 using CurlHeaders = std::unique_ptr<curl_slist, CurlDeleter>;
 
+/// Bytes a second; a download that is slower for as long as its stall_timeout is broken off.
+inline constexpr long kDownloadRateMin = 1024;
+
 /// A request whose endpoint was checked, or a download.
 struct ClientRequest {
   Endpoint endpoint;

@@ -155,7 +155,7 @@ struct Node::Dispatcher {
   }
 
   void operator()(const rpc::PrepareStatusCall& call) {
-    auto status = node.prepare_.status(now, call.job_id);
+    auto status = node.prepare_.status(now, call.job_id, call.is_summary);
     if (!status) return answer(fail(status.error()));
     answer(std::move(*status));
   }

@@ -110,8 +110,11 @@ class GateParts {
   void matrix(const std::optional<work::SourceMatrix>& source,
               std::optional<compute::MatrixView>& to) {
     if (!source || error_) return;
-    auto made = encode_matrix(*source, job_.parts, std::nullopt, {}, {.label = job_.label},
-                              {serial_, encoder_});
+    // Gates hold no blocks.
+    const bool is_block = std::holds_alternative<tensor::GgmlType>(source->storage);
+    const auto wanted = is_block ? std::optional(WeightType::f32) : std::nullopt;
+    auto made =
+        encode_matrix(*source, job_.parts, wanted, {}, {.label = job_.label}, {serial_, encoder_});
     if (!made) {
       error_ = made.error();
       return;

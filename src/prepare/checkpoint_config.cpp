@@ -144,7 +144,9 @@ void read_layers(ConfigReader& reader, const ConfigKeys& keys, Checkpoint& to) {
   };
   to.dense_first = optional(keys.dense_first);
   to.hash_layers = optional(keys.hash_layers);
-  to.mtp_layers = optional(keys.mtp_layers);
+  to.mtp_layers = to.family->mtp_count;
+  if (!keys.mtp_layers.empty())
+    to.mtp_layers = reader.optional_count(keys.mtp_layers, 0, kLayersMax).value_or(to.mtp_layers);
   read_dense_list(reader, to);
   const std::uint32_t step =
       reader.optional_count("decoder_sparse_step", 1, kLayersMax).value_or(1);

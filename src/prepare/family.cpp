@@ -103,8 +103,11 @@ constexpr Family kFamilies[]{
      .gate = kSharedGated,
      .experts = kNamed,
      .shared = kSharedExpert,
-     .keys = {.shared_ffn = "shared_expert_intermediate_size", .normalize = "norm_topk_prob"},
+     .keys = {.shared_ffn = "shared_expert_intermediate_size",
+              .mtp_layers = "num_nextn_predict_layers",
+              .normalize = "norm_topk_prob"},
      .shared_count = 1,
+     .mtp_count = 1,
      .router = kSoftmaxGatedShared},
     {.model_types = "qwen3_5_moe|qwen3_5_moe_text",
      .prefixes = "model.language_model.layers.{L}.mlp.|model.layers.{L}.mlp.",
@@ -224,23 +227,6 @@ constexpr Family kFamilies[]{
      .ffn = {.activation = Activation::swigluoai}},
 };
 
-constexpr ExpertNames kGgufExperts[]{
-    {.storage = Storage::slabs,
-     .gate = "ffn_gate_exps",
-     .up = "ffn_up_exps",
-     .down = "ffn_down_exps"},
-    {.storage = Storage::fused_slabs, .up = "ffn_gate_up_exps", .down = "ffn_down_exps"}};
-constexpr ExpertNames kGgufShared[]{
-    {.gate = "ffn_gate_shexp", .up = "ffn_up_shexp", .down = "ffn_down_shexp"}};
-
-constexpr Family kGguf{.model_types = {},
-                       .prefixes = "blk.{L}.",
-                       .gate = {.router = "ffn_gate_inp.weight",
-                                .bias = "exp_probs_b.bias|exp_probs_b|ffn_gate_inp.bias",
-                                .shared_gate = "ffn_gate_inp_shexp.weight"},
-                       .experts = kGgufExperts,
-                       .shared = kGgufShared};
-
 }  // namespace
 
 std::span<const Family> families() {
@@ -252,10 +238,6 @@ const Family* find_family(std::string_view model_type) {
     if (is_one_of(model_type, family.model_types)) return &family;
   }
   return nullptr;
-}
-
-const Family& gguf_names() {
-  return kGguf;
 }
 
 }  // namespace tenzro::prepare

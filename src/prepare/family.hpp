@@ -88,6 +88,7 @@ struct Family {
   std::string_view scorings = {};
   /// What holds where no key says otherwise.
   std::uint32_t shared_count = 0;
+  std::uint32_t mtp_count = 0;  ///< multi-token-prediction layers
   wire::RouterSpec router = {};
   compute::FfnSpec ffn = {};
   /// The input scale is divided by the square root of the width.
@@ -98,7 +99,10 @@ struct Family {
 [[nodiscard]] std::span<const Family> families();
 /// Null where no family has this model_type.
 [[nodiscard]] const Family* find_family(std::string_view model_type);
-/// Names of GGUF files, the same for every architecture.
+/// Names of GGUF files, the same for every architecture but for those below.
 [[nodiscard]] const Family& gguf_names();
+[[nodiscard]] const Family& gguf_gemma_names();
+[[nodiscard]] const Family& gguf_deepseek4_names();
+[[nodiscard]] const Family& gguf_kimi_k3_names();
 
 }  // namespace tenzro::prepare

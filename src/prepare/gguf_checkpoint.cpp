@@ -5,19 +5,20 @@
 #include "tenzro/base/bytes.hpp"
 
 #include "checkpoint.hpp"
+#include "gguf_metadata.hpp"
 #include "pattern.hpp"
 
 namespace tenzro::prepare {
 namespace {
 
 using compute::Activation;
-using tensor::GgufValue;
 using wire::Scoring;
-using Metadata = std::map<std::string, GgufValue, std::less<>>;
+using Reader = GgufMetadata;
 
 /// What an architecture does that its metadata does not say.
 struct Architecture {
   std::string_view names;
+  const Family& (*family)() = gguf_names;
   Scoring scoring = Scoring::softmax;
   bool normalize = true;
   wire::SharedGate shared_gate = wire::SharedGate::none;
@@ -25,6 +26,9 @@ struct Architecture {
   wire::BiasOn bias_on = wire::BiasOn::selection;
   wire::ScaleOn scale_on = wire::ScaleOn::weights;
   Activation activation = Activation::silu;
+  wire::InputNorm input_norm = wire::InputNorm::none;
+  /// The experts' width, where it is not expert_feed_forward_length.
+  std::string_view ffn_key = "expert_feed_forward_length";
   /// GLM-4.7 Flash (47 layers and one more) is published under this name too, and by sigmoid.
   bool may_be_glm_flash = false;
 };
@@ -41,68 +45,33 @@ constexpr std::array kArchitectures{
                  .order = wire::SelectionOrder::topk_then_softmax,
                  .bias_on = wire::BiasOn::logits,
                  .activation = Activation::swigluoai},
+    Architecture{.names = "gemma4|diffusion-gemma",
+                 .family = gguf_gemma_names,
+                 .activation = Activation::gelu_tanh,
+                 .input_norm = wire::InputNorm::rms},
+    Architecture{.names = "deepseek4",
+                 .family = gguf_deepseek4_names,
+                 .scoring = Scoring::sqrtsoftplus,
+                 .normalize = false,
+                 .activation = Activation::silu_clamped},
+    Architecture{.names = "minimax-01", .ffn_key = "feed_forward_length"},
+    Architecture{.names = "minimax-m3",
+                 .scoring = Scoring::sigmoid,
+                 .normalize = false,
+                 .activation = Activation::swigluoai},
+    Architecture{.names = "kimi-k3",
+                 .family = gguf_kimi_k3_names,
+                 .scoring = Scoring::sigmoid,
+                 .normalize = false,
+                 .activation = Activation::situ},
 };
 
 /// Values of expert_gating_func.
-enum GatingFunction : std::uint32_t { softmax = 1, sigmoid = 2, softmax_of_selected = 3 };
-
-/// Reads keys below the architecture's name, keeping the first error.
-class Reader {
- public:
-  Reader(const Metadata& metadata, std::string architecture)
-      : metadata_(metadata), architecture_(std::move(architecture)) {}
-
-  std::optional<std::uint32_t> optional_count(std::string_view key, std::uint32_t min,
-                                              std::uint32_t max) {
-    const GgufValue* value = find(key);
-    if (value == nullptr) return std::nullopt;
-    std::optional<std::uint64_t> number;
-    if (const auto* plain = std::get_if<std::uint64_t>(value)) number = *plain;
-    if (const auto* whole = std::get_if<std::int64_t>(value); whole != nullptr && *whole >= 0) {
-      number = static_cast<std::uint64_t>(*whole);
-    }
-    if (number && *number >= min && *number <= max) return static_cast<std::uint32_t>(*number);
-    refuse(key, "must be an integer from " + std::to_string(min) + " to " + std::to_string(max));
-    return min;
-  }
-
-  std::uint32_t count(std::string_view key, std::uint32_t max) {
-    const auto value = optional_count(key, 1, max);
-    if (!value) refuse(key, "is missing");
-    return value.value_or(1);
-  }
-
-  double number(std::string_view key, double absent) {
-    const GgufValue* value = find(key);
-    if (value == nullptr) return absent;
-    if (const auto* real = std::get_if<double>(value)) return *real;
-    refuse(key, "must be a number");
-    return absent;
-  }
-
-  bool boolean(std::string_view key, bool absent) {
-    const GgufValue* value = find(key);
-    if (value == nullptr) return absent;
-    if (const auto* flag = std::get_if<bool>(value)) return *flag;
-    refuse(key, "must be true or false");
-    return absent;
-  }
-
-  void refuse(std::string_view key, const std::string& why) {
-    if (!error_) error_ = Error{ErrorCode::runtime, architecture_ + "." + std::string(key), why};
-  }
-
-  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
-
- private:
-  [[nodiscard]] const GgufValue* find(std::string_view key) const {
-    const auto found = metadata_.find(architecture_ + "." + std::string(key));
-    return found == metadata_.end() ? nullptr : &found->second;
-  }
-
-  const Metadata& metadata_;
-  std::string architecture_;
-  std::optional<Error> error_;
+enum GatingFunction : std::uint32_t {
+  softmax = 1,
+  sigmoid = 2,
+  softmax_of_selected = 3,
+  sqrt_softplus = 4
 };
 
 void read_scoring(Reader& reader, const Architecture& architecture, Checkpoint& to) {
@@ -123,6 +92,9 @@ void read_scoring(Reader& reader, const Architecture& architecture, Checkpoint& 
       to.router.scoring = Scoring::softmax;
       to.router.order = wire::SelectionOrder::topk_then_softmax;
       break;
+    case GatingFunction::sqrt_softplus:
+      to.router.scoring = Scoring::sqrtsoftplus;
+      break;
     default:
       reader.refuse("expert_gating_func", std::to_string(*function) + " is not known");
   }
@@ -136,6 +108,10 @@ void read_router(Reader& reader, const Architecture& architecture, Checkpoint& t
   router.order = architecture.order;
   router.bias_on = architecture.bias_on;
   router.scale_on = architecture.scale_on;
+  router.input_norm = architecture.input_norm;
+  const double epsilon = reader.number("attention.layer_norm_rms_epsilon", 0);
+  if (router.input_norm == wire::InputNorm::rms && epsilon > 0) router.input_norm_eps = epsilon;
+  if (to.is_latent() && epsilon > 0) router.latent_norm_eps = epsilon;
   read_scoring(reader, architecture, to);
   router.top_k = reader.count("expert_used_count", to.num_experts);
   router.normalize = reader.boolean("expert_weights_norm", architecture.normalize);
@@ -157,8 +133,10 @@ void read_router(Reader& reader, const Architecture& architecture, Checkpoint& t
 void read_shape(Reader& reader, const Architecture& architecture, Checkpoint& to) {
   to.hidden = reader.count("embedding_length", kWidthMax);
   to.expert_width = to.hidden;
+  if (!to.family->gate.latent_down.empty())
+    to.expert_width = reader.count("expert_latent_length", kWidthMax);
   to.num_experts = reader.count("expert_count", kExpertsMax);
-  to.expert_ffn = reader.count("expert_feed_forward_length", kWidthMax);
+  to.expert_ffn = reader.count(architecture.ffn_key, kWidthMax);
   const bool has_shared = architecture.shared_gate != wire::SharedGate::none;
   to.shared_experts =
       reader.optional_count("expert_shared_count", 0, kSharedMax).value_or(has_shared ? 1 : 0);
@@ -172,11 +150,34 @@ void read_shape(Reader& reader, const Architecture& architecture, Checkpoint& to
   if (to.mtp_layers >= blocks) reader.refuse("nextn_predict_layers", "leaves no other layer");
   to.layers = blocks - std::min(blocks, to.mtp_layers);
   to.dense_first = reader.optional_count("leading_dense_block_count", 0, kLayersMax).value_or(0);
+  if (!to.family->gate.table.empty())
+    to.hash_layers = reader.optional_count("hash_layer_count", 0, to.layers).value_or(0);
+}
+
+/// The shared expert is clamped as the routed ones unless the file says otherwise.
+void read_clamp(Reader& reader, Checkpoint& to) {
+  const double limit = reader.number("swiglu_clamp_exp", 0);
+  if (!(limit > 0)) reader.refuse("swiglu_clamp_exp", "must be given and above 0");
+  const double shared = reader.number("swiglu_clamp_shexp", limit);
+  if (to.shared_experts > 0 && shared != limit)
+    reader.refuse("swiglu_clamp_shexp", "differs from swiglu_clamp_exp, which is not supported");
+  to.ffn.limit = static_cast<float>(limit);
+}
+
+void read_ffn(Reader& reader, const Architecture& architecture, Checkpoint& to) {
+  to.ffn.activation = architecture.activation;
+  if (to.ffn.activation == Activation::silu_clamped) read_clamp(reader, to);
+  if (to.ffn.activation != Activation::situ) return;
+  to.ffn.beta = static_cast<float>(reader.number("activation.situ_beta", 0));
+  to.ffn.linear_beta = static_cast<float>(reader.number("activation.situ_linear_beta", 0));
+  if (!(to.ffn.beta > 0)) reader.refuse("activation.situ_beta", "must be given and above 0");
+  if (!(to.ffn.linear_beta > 0))
+    reader.refuse("activation.situ_linear_beta", "must be given and above 0");
 }
 
 }  // namespace
 
-Result<Checkpoint> read_gguf_checkpoint(const Metadata& metadata) {
+Result<Checkpoint> read_gguf_checkpoint(const GgufMetadata::Entries& metadata) {
   const auto found = metadata.find("general.architecture");
   const auto* name = found == metadata.end() ? nullptr : std::get_if<std::string>(&found->second);
   if (name == nullptr) return fail(ErrorCode::runtime, "general.architecture", "is missing");
@@ -189,13 +190,13 @@ Result<Checkpoint> read_gguf_checkpoint(const Metadata& metadata) {
                 "no MoE tensor-naming scheme for architecture '" + echo(*name) + "'");
   }
   Checkpoint checkpoint;
-  checkpoint.family = &gguf_names();
+  checkpoint.family = &architecture->family();
   checkpoint.model_type = *name;
   checkpoint.is_gguf = true;
-  checkpoint.ffn.activation = architecture->activation;
   Reader reader(metadata, *name);
   read_shape(reader, *architecture, checkpoint);
   read_router(reader, *architecture, checkpoint);
+  read_ffn(reader, *architecture, checkpoint);
   if (reader.error()) return fail(*reader.error());
   return checkpoint;
 }

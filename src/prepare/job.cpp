@@ -119,6 +119,10 @@ void Job::finish(rpc::PrepareState state, std::optional<std::string> error, Outb
 bool Job::cancel(Instant now, Outbox& out) {
   if (!is_running()) return false;
   now_ = now;
+  if (!is_answered_) {
+    refuse({ErrorCode::cancelled, "", "the job was cancelled before it began"}, out);
+    return true;
+  }
   finish(rpc::PrepareState::cancelled, "cancelled", out);
   return true;
 }
@@ -133,6 +137,9 @@ void Job::on_store_done(Instant now, JobId id, const work::StoreResult& result, 
   if (const auto pending = pending_.extract(id)) {
     if (is_running() && pending.mapped().purpose != Purpose::logged)
       on_read(pending.mapped(), result, out);
+    // What is not written down would be lost at the next start, and with it where to go on.
+    if (is_running() && pending.mapped().purpose == Purpose::logged && !result)
+      refuse({result.error().code, "the job's log", result.error().message()}, out);
   } else if (reader_) {
     reader_->on_store_done(id, result);
   }

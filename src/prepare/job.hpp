@@ -62,8 +62,8 @@ class Job {
 
   [[nodiscard]] bool is_completed() const { return state_ == rpc::PrepareState::completed; }
 
-  /// False for a job whose start was refused: nobody was told its id.
-  [[nodiscard]] bool is_known() const { return is_answered_ && !was_refused_; }
+  /// False for a job whose start was refused.
+  [[nodiscard]] bool is_known() const { return !was_refused_; }
 
   [[nodiscard]] std::size_t parts() const { return done_.size() + gates_done_.size(); }
 

@@ -6,6 +6,7 @@
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/tensor/safetensors.hpp"
 
+#include "foreign_file.hpp"
 #include "job.hpp"
 
 namespace tenzro::prepare {
@@ -14,19 +15,9 @@ namespace {
 constexpr std::string_view kConfigFile = "config.json";
 constexpr std::string_view kIndexFile = "model.safetensors.index.json";
 constexpr std::string_view kSingleFile = "model.safetensors";
-constexpr std::uint64_t kIndexBytesMax = 256ULL << 20U;
+constexpr std::uint64_t kIndexBytesMax = 64ULL << 20U;
 /// The eight length bytes and enough to recognise a page or a pointer file.
 constexpr std::uint64_t kPrefixBytes = 256;
-
-/// What a file that should be JSON is instead, where that can be told.
-std::optional<std::string> foreign_file(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  const std::string_view start = first == std::string_view::npos ? "" : text.substr(first);
-  if (start.starts_with('<')) return "the file is an HTML page";
-  if (start.starts_with("version https://git-lfs"))
-    return "the file is a git LFS pointer, not the data it names";
-  return std::nullopt;
-}
 
 }  // namespace
 
@@ -167,7 +158,15 @@ void Job::on_index(const work::StoreResult& result, Outbox& out) {
     refuse(result.error(), out);
     return;
   }
-  index_ = std::get<work::ReadBytes>(*result).bytes;
+  const auto& read = std::get<work::ReadBytes>(*result);
+  if (read.file_bytes > kIndexBytesMax) {
+    refuse({ErrorCode::runtime, std::string(kIndexFile),
+            "has " + std::to_string(read.file_bytes) + " bytes, at most " +
+                std::to_string(kIndexBytesMax) + " are read"},
+           out);
+    return;
+  }
+  index_ = read.bytes;
   begin_layers(out);
 }
 

@@ -1,5 +1,6 @@
 // The steps of a job over GGUF files.
 #include <cstdio>
+#include <utility>
 
 #include "job.hpp"
 
@@ -36,8 +37,12 @@ std::uint64_t split_number(const work::ScannedGguf& scanned, std::string_view ke
   return number == nullptr ? absent : *number;
 }
 
-/// A block without a router has no experts, whatever the metadata says.
+/// A block without a router has no experts, whatever the metadata says. Files of DeepSeek V4 that
+/// were made without its prediction layers name their count all the same.
 void find_dense_layers(const HasTensor& has, Checkpoint& checkpoint) {
+  const std::string first_mtp = "blk." + std::to_string(checkpoint.layers) + ".";
+  if (checkpoint.model_type == "deepseek4" && !has(first_mtp + "nextn.eh_proj.weight"))
+    checkpoint.layers += std::exchange(checkpoint.mtp_layers, 0);
   for (LayerIndex layer = 0; layer < checkpoint.layers + checkpoint.mtp_layers; ++layer) {
     if (!has("blk." + std::to_string(layer) + ".ffn_gate_inp.weight"))
       checkpoint.dense_layers.insert(layer);

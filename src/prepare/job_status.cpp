@@ -29,14 +29,15 @@ rpc::PrepareProgress Job::progress(Instant now) const {
   const auto until = is_running() && reader_ ? reader_->rate_limited_until(now) : std::nullopt;
   if (until) progress.rate_limit_ms = milliseconds(*until - now);
   const std::uint64_t known = earlier_bytes_ + layer_bytes_;
+  const std::uint64_t done = known - std::min(known, bytes_left_of_layer_);
   const std::size_t known_layers = earlier_layers_ + (layer_bytes_ > 0 ? 1 : 0);
   if (known_layers == 0) return progress;
   std::uint64_t later = 0;
   if (next_layer_ + 1 < layers_.size()) later = layers_.size() - next_layer_ - 1;
-  progress.bytes_wanted = known + later * (known / known_layers);
+  const std::uint64_t left = known - done + later * (known / known_layers);
+  // What has been read besides is headers, and what came twice.
+  progress.bytes_wanted = std::max(progress.bytes_read, done) + left;
   if (!is_running()) return progress;
-  const std::uint64_t done = known - std::min(known, bytes_left_of_layer_);
-  const std::uint64_t left = progress.bytes_wanted - std::min(progress.bytes_wanted, done);
   if (done > 0) {
     progress.left_ms =
         static_cast<std::uint64_t>(static_cast<double>(progress.elapsed_ms) *
@@ -66,7 +67,7 @@ rpc::PrepareStatusAnswer Job::summary(Instant now) const {
   rpc::PrepareStatusAnswer answer{
       .job_id = id_,
       .key = {call_.model, layers_.empty() ? call_.layer : layers_.front()},
-      .state = state_,
+      .state = is_answered_ ? state_ : rpc::PrepareState::waiting,
       .error = error_,
       .total_experts = static_cast<std::uint32_t>(experts_.size() * layers_.size()),
       .layers = is_list ? layers_ : std::vector<LayerIndex>(),

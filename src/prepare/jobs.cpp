@@ -144,10 +144,11 @@ Job* Jobs::find(const std::string& job_id) const {
   return it == jobs_.end() ? nullptr : it->get();
 }
 
-Result<rpc::PrepareStatusAnswer> Jobs::status(Instant now, const std::string& job_id) const {
+Result<rpc::PrepareStatusAnswer> Jobs::status(Instant now, const std::string& job_id,
+                                              bool is_summary) const {
   const Job* job = find(job_id);
   if (job == nullptr) return fail(unknown(job_id));
-  return job->status(now);
+  return is_summary ? job->summary(now) : job->status(now);
 }
 
 std::vector<rpc::PrepareStatusAnswer> Jobs::list(Instant now) const {

@@ -70,12 +70,16 @@ ExpertStems LayerNames::stems(const ExpertNames& names, ExpertIndex expert) cons
 ExpertStems LayerNames::expert(ExpertIndex expert) const {
   const Family& family = *checkpoint_.family;
   const auto all = expert < checkpoint_.num_experts ? family.experts : family.shared;
+  // Forms may share a name: what stands where `up` is tells them apart, and only where it is
+  // missing the others.
   for (const ExpertNames& names : all) {
     ExpertStems found = stems(names, expert);
-    if (has_values(found.up) || has_values(found.down) ||
-        (!found.gate.empty() && has_values(found.gate))) {
-      return found;
-    }
+    if (has_values(found.up)) return found;
+  }
+  for (const ExpertNames& names : all) {
+    ExpertStems found = stems(names, expert);
+    const bool has_gate = !found.gate.empty() && has_values(found.gate);
+    if (has_gate || has_values(found.down)) return found;
   }
   return stems(all.front(), expert);
 }

@@ -83,12 +83,30 @@ void plan_biases(const ExpertStems& stems, const ExpertShape& shape, const FindT
   if (is_fused) split_bias(*stems.names, shape.ffn, job.gate_bias, job.up_bias);
 }
 
+/// A scale beside a GGUF matrix multiplies it (NVFP4 has one), unless it is the gate's.
+Status check_unscaled(const Checkpoint& checkpoint, const LayerNames& names,
+                      const ExpertStems& stems, const FindTensor& find) {
+  if (!checkpoint.is_gguf) return {};
+  const auto of_gate = names.gate_tensor(checkpoint.family->gate.per_expert_scale);
+  for (const std::string& stem : {stems.gate, stems.up, stems.down}) {
+    const std::string scale = stem + ".scale";
+    if (stem.empty() || scale == of_gate || find(scale) == nullptr) continue;
+    return fail(ErrorCode::runtime, stem + ".weight",
+                "tensor '" + stem + ".weight' has a scale of its own ('" + scale +
+                    "'), which is not supported");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<ExpertPlan> plan_expert(const Checkpoint& checkpoint, LayerIndex layer, ExpertIndex expert,
                                const FindTensor& find) {
   const HasTensor has = [&](const std::string& name) { return find(name) != nullptr; };
-  const ExpertStems stems = LayerNames(checkpoint, layer, has).expert(expert);
+  const LayerNames names(checkpoint, layer, has);
+  const ExpertStems stems = names.expert(expert);
+  if (const Status status = check_unscaled(checkpoint, names, stems, find); !status)
+    return fail(status.error());
   const ExpertShape shape = shape_of(checkpoint, *stems.names, expert);
   const bool is_fused = stems.names->storage == Storage::fused_slabs;
   ExpertPlan plan;

@@ -196,7 +196,8 @@ Result<SourceMatrix> MatrixFinder::plain(const std::string& name, std::uint32_t 
   const auto tensor = need(name);
   if (!tensor) return fail(tensor.error());
   if (rows == 1 && (*tensor)->shape.size() == 1) return vector(name, cols, 0, 0);
-  if (!is_plain_float(**tensor)) return wrong_type(name, **tensor);
+  if (std::holds_alternative<DType>((*tensor)->type) && !is_plain_float(**tensor))
+    return wrong_type(name, **tensor);
   return dense(name, **tensor, {.rows = rows, .cols = cols});
 }
 

@@ -13,7 +13,7 @@ using nlohmann::json;
 
 constexpr int kRecordVersion = 1;
 
-constexpr std::string_view kStates[] = {"running", "completed", "failed", "cancelled"};
+constexpr std::string_view kStates[] = {"running", "completed", "failed", "cancelled", "waiting"};
 
 json of_type(const std::optional<tensor::WeightType>& type) {
   return type ? json(std::string(name_of(*type))) : json(nullptr);
@@ -114,7 +114,8 @@ FileVersions read_files(Members& record) {
   for (const auto& [name, value] : object->items()) {
     Members version(value);
     files.emplace(name, FileVersion{version.number<std::uint64_t>("bytes"),
-                                    version.text("version").value_or("")});
+                                    version.text("version").value_or(""),
+                                    version.text("commit").value_or("")});
     if (!version.is_good()) record.bad<bool>();
   }
   return files;
@@ -141,7 +142,8 @@ std::string to_text(const JobRecord& record) {
   const rpc::PrepareExpertsCall& call = record.call;
   json files = json::object();
   for (const auto& [name, version] : record.files)
-    files[name] = {{"bytes", version.file_bytes}, {"version", version.version}};
+    files[name] = {
+        {"bytes", version.file_bytes}, {"version", version.version}, {"commit", version.commit}};
   const json text{{"v", kRecordVersion},
                   {"model", call.model},
                   {"layer", call.layer},

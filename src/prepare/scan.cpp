@@ -1,17 +1,11 @@
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/prepare/build_blob.hpp"
 #include "tenzro/tensor/safetensors.hpp"
 
-#include "source_address.hpp"
-
 namespace tenzro::prepare {
 namespace {
-
-constexpr const char* kIndexFile = "model.safetensors.index.json";
 
 bool has_prefix(const std::string& name, const std::vector<std::string>& prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),
@@ -45,31 +39,6 @@ work::SourceTensor source_of(const tensor::GgufTensor& from) {
 }
 
 }  // namespace
-
-Result<work::ScannedIndex> scan_index(const work::ScanIndex& job) {
-  const std::string_view text = job.json.text();
-  const nlohmann::json document = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
-  if (!document.is_object()) return fail(ErrorCode::runtime, kIndexFile, "is not a JSON object");
-  const auto map = document.find("weight_map");
-  if (map == document.end() || !map->is_object()) {
-    return fail(ErrorCode::runtime, kIndexFile, "weight_map is missing or not an object");
-  }
-  work::ScannedIndex scanned;
-  for (const auto& [tensor, file] : map->items()) {
-    if (!has_prefix(tensor, job.prefixes)) continue;
-    if (!file.is_string()) {
-      return fail(ErrorCode::runtime, kIndexFile,
-                  "the file of tensor '" + echo(tensor) + "' is not a string");
-    }
-    const auto& name = file.get_ref<const std::string&>();
-    if (const Status plain = check_file_name(name); !plain) {
-      return fail(ErrorCode::runtime, kIndexFile,
-                  "the file of tensor '" + echo(tensor) + "': " + plain.error().detail);
-    }
-    scanned.files.emplace(tensor, name);
-  }
-  return scanned;
-}
 
 Result<work::ScannedHeader> scan_header(const work::ScanHeader& job) {
   auto header = tensor::parse_safetensors_header(job.json.bytes(), job.file_bytes);

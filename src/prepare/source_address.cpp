@@ -5,102 +5,25 @@
 #include <optional>
 
 #include "tenzro/base/bytes.hpp"
+#include "tenzro/base/url.hpp"
 
 namespace tenzro::prepare {
 namespace {
 
-constexpr std::string_view kHttp = "http://";
-constexpr std::string_view kHttps = "https://";
-constexpr std::size_t kUrlBytesMax = 8192;
 constexpr std::size_t kFileNameBytesMax = 255;
-
-struct Url {
-  bool is_tls = false;
-  std::string host;  ///< lower case, with brackets where it is IPv6
-  std::uint16_t port = 0;
-  std::string_view rest;  ///< from the path on
-};
-
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-bool is_url_character(char c) {
-  return c > ' ' && c < 0x7F && c != '"' && c != '\'' && c != '\\' && c != '<' && c != '>' &&
-         c != '^' && c != '`' && c != '{' && c != '|' && c != '}';
-}
-
-bool is_host_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
-}
-
-bool is_ipv6_character(char c) {
-  return (c >= 'a' && c <= 'f') || (c >= '0' && c <= '9') || c == ':' || c == '.';
-}
 
 tl::unexpected<Error> bad_url(std::string_view url, std::string_view why) {
   return fail(ErrorCode::invalid_params, "", "URL '" + echo(url) + "' " + std::string(why));
 }
 
-bool is_host(std::string_view host) {
-  const bool is_bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
-  if (!is_bracketed)
-    return !host.empty() && std::all_of(host.begin(), host.end(), is_host_character);
-  host = host.substr(1, host.size() - 2);
-  return std::all_of(host.begin(), host.end(), is_ipv6_character);
-}
-
-Result<Url> parse_url(std::string_view text) {
-  Url url;
-  if (text.size() > kUrlBytesMax) return bad_url(text, "is too long");
-  if (!std::all_of(text.begin(), text.end(), is_url_character))
-    return bad_url(text, "holds a character that must be percent-encoded");
-  url.is_tls = text.starts_with(kHttps);
-  if (!url.is_tls && !text.starts_with(kHttp)) return bad_url(text, "is not https:// or http://");
-  std::string_view rest = text.substr(url.is_tls ? kHttps.size() : kHttp.size());
-  const std::size_t end = std::min(rest.find_first_of("/?#"), rest.size());
-  std::string_view authority = rest.substr(0, end);
-  url.rest = rest.substr(end);
-  if (authority.find('@') != std::string_view::npos) return bad_url(text, "names a user");
-  if (url.rest.find('#') != std::string_view::npos) return bad_url(text, "has a fragment");
-  url.port = url.is_tls ? 443 : 80;
-  const std::size_t colon = authority.rfind(':');
-  const bool has_port = colon != std::string_view::npos && authority.back() != ']';
-  if (has_port) {
-    const std::string_view digits = authority.substr(colon + 1);
-    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), url.port);
-    const bool is_port = read.ec == std::errc() && read.ptr == digits.data() + digits.size() &&
-                         url.port != 0 && !digits.empty();
-    if (!is_port) return bad_url(text, "has no port that is one");
-    authority = authority.substr(0, colon);
-  }
-  url.host = std::string(authority);
-  std::transform(url.host.begin(), url.host.end(), url.host.begin(), lower);
-  if (!is_host(url.host)) return bad_url(text, "names no host");
-  return url;
-}
-
-/// Four numbers from 0 to 255, the first of them 127.
-bool is_loopback_ipv4(std::string_view host) {
-  for (int i = 0; i < 4; ++i) {
-    const std::size_t dot = host.find('.');
-    if ((dot == std::string_view::npos) != (i == 3)) return false;
-    const std::string_view digits = host.substr(0, dot);
-    std::uint8_t number = 0;
-    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (read.ec != std::errc() || read.ptr != digits.data() + digits.size()) return false;
-    if (i == 0 && number != 127) return false;
-    if (i < 3) host.remove_prefix(dot + 1);
-  }
-  return true;
-}
-
-bool is_loopback(std::string_view host) {
-  return host == "localhost" || host == "[::1]" || is_loopback_ipv4(host);
+/// As names of files and hosts may hold it.
+bool is_plain_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '.' || c == '_' || c == '~';
 }
 
 Status check(std::string_view text, const Url& url, PlainHttp plain_http) {
-  if (url.is_tls || plain_http == PlainHttp::anywhere || is_loopback(url.host)) return {};
+  if (url.is_tls || plain_http == PlainHttp::anywhere || is_loopback_host(url.host)) return {};
   return bad_url(text,
                  "is http, which anybody on the way can change: use https, or set [prepare] "
                  "plain_http");
@@ -109,11 +32,9 @@ Status check(std::string_view text, const Url& url, PlainHttp plain_http) {
 /// Everything but what a path may hold as it is.
 std::string percent_encoded(std::string_view name) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
-  constexpr std::string_view kPlain = "-._~";
   std::string text;
   for (const char c : name) {
-    const bool is_plain = is_host_character(lower(c)) || kPlain.find(c) != std::string_view::npos;
-    if (is_plain) {
+    if (is_plain_character(c)) {
       text += c;
       continue;
     }
@@ -152,8 +73,7 @@ bool names_a_file(std::string_view root) {
 Result<std::string> origin_of(std::string_view url) {
   const auto parsed = parse_url(url);
   if (!parsed) return fail(parsed.error());
-  return std::string(parsed->is_tls ? kHttps : kHttp) + parsed->host + ":" +
-         std::to_string(parsed->port);
+  return parsed->origin();
 }
 
 Status check_url(std::string_view url, PlainHttp plain_http) {
@@ -187,7 +107,16 @@ Result<SourceAddress> SourceAddress::parse(const std::string& source, PlainHttp 
     return fail(ErrorCode::invalid_params, "source", why);
   };
   SourceAddress address;
-  address.root = source.starts_with(kFile) ? source.substr(kFile.size()) : source;
+  address.root = source;
+  if (source.starts_with(kFile)) {
+    // Of a file's URL the host is this machine, or left out.
+    constexpr std::string_view kThisMachine = "localhost/";
+    address.root = source.substr(kFile.size());
+    if (address.root.starts_with(kThisMachine)) address.root.erase(0, kThisMachine.size() - 1);
+    const bool has_host = !address.root.empty() && !address.root.starts_with('/') &&
+                          address.root.find("://") == std::string::npos;
+    if (has_host) return refuse("is a file of another machine: file:///folder");
+  }
   address.is_remote = address.root.find("://") != std::string::npos;
   if (address.root.empty()) return refuse("names no folder");
   if (address.is_remote) {

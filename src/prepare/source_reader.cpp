@@ -77,7 +77,28 @@ bool SourceReader::on_store_done(JobId job, const work::StoreResult& result) {
   return true;
 }
 
-Status SourceReader::check_version(const std::string& file, const FileVersion& version) {
+void SourceReader::expect(FileVersions versions) {
+  versions_ = std::move(versions);
+  for (const auto& [file, version] : versions_) {
+    if (!version.commit.empty()) static_cast<void>(check_commit(file, version.commit));
+  }
+}
+
+/// A redirect tells it, where what it leads to does not.
+Status SourceReader::check_commit(const std::string& file, const std::string& commit) {
+  if (commit.empty() || commit == commit_) return {};
+  if (commit_.empty()) {
+    commit_ = commit;
+    commit_file_ = file;
+    return {};
+  }
+  return fail(ErrorCode::runtime, file,
+              "is of commit " + echo(commit) + ", and '" + echo(commit_file_) + "' was of commit " +
+                  echo(commit_) + ": the repository was changed since the job began");
+}
+
+Status SourceReader::check_version(const std::string& file, FileVersion version) {
+  version.commit = commit_;
   const auto [known, is_new] = versions_.emplace(file, version);
   const FileVersion& first = known->second;
   const bool is_same =

@@ -6,15 +6,18 @@
 /// in ranges of `range_bytes`, at most `ranges_max` at a time. Rules
 ///  - What came of a range that broke off stays; the rest is asked for again, after a pause that
 ///  doubles with each failure that gave nothing and has a random half. After `failures_max` of
-///  these the read ends; they count from anew when 64 KiB came at once, or all of the range.
-///  - 429 and 503 stop all requests for as long as the server says, and at least for that pause;
-///  they are no failures, but after `patience` of nothing else the read ends. A server that says
-///  beforehand that its limit is used up is left alone until it is renewed.
+///  these the read ends; they count from anew when 64 KiB came at once, or all of the range. A
+///  range that was broken off because it came too slowly counts as a failure.
+///  - 429 and 503 stop all requests for as long as the server says and, after that, for such a
+///  pause, which grows whether or not the server says; they are no failures, but after `patience`
+///  of nothing else the read ends. A server that says beforehand that its limit is used up is left
+///  alone until it is renewed.
 ///  - A redirect is followed, at most `redirects_max` in a row, never from https to http, and is
 ///  remembered for the file's next ranges until what it leads to refuses. The hub's token goes to
 ///  the hub's origin alone.
-///  - The size and version (ETag, else date) that a file has at first it must keep: another one is
-///  an error, so that no expert is made of two files.
+///  - The size and version (ETag, else date) that a file has at first it must keep, and all files
+///  are of one commit where the server names it: another one is an error, so that no expert is made
+///  of two files.
 ///  - 401, 403, 404 and whatever else a second attempt would not change end the read at once.
 /// Thread: the owner's only. Pure.
 #include <cstdint>
@@ -55,6 +58,7 @@ struct ReadDone {
 struct FileVersion {
   std::uint64_t file_bytes = 0;
   std::string version;
+  std::string commit = {};  ///< of the repository; empty where the server names none
   friend bool operator==(const FileVersion&, const FileVersion&) = default;
 };
 
@@ -70,7 +74,7 @@ class SourceReader {
   [[nodiscard]] const FileVersions& versions() const { return versions_; }
 
   /// Of an earlier life of the job.
-  void expect(FileVersions versions) { versions_ = std::move(versions); }
+  void expect(FileVersions versions);
 
   ReadId read(Instant now, SourceRead read, Outbox& out);
   /// False where it is none of this one's.
@@ -129,7 +133,8 @@ class SourceReader {
   void on_refusal(Instant now, Flight flight, const work::Downloaded& downloaded, Outbox& out);
   void on_rate_limit(Instant now, Piece piece, const work::Downloaded& downloaded, Outbox& out);
   void on_failure(Instant now, Piece piece, const std::string& why, Outbox& out);
-  [[nodiscard]] Status check_version(const std::string& file, const FileVersion& version);
+  [[nodiscard]] Status check_version(const std::string& file, FileVersion version);
+  [[nodiscard]] Status check_commit(const std::string& file, const std::string& commit);
   [[nodiscard]] work::Credential credential_for(const std::string& url) const;
   [[nodiscard]] Duration pause(std::size_t failures);
   void leave_alone(Instant now, Duration wait);
@@ -143,6 +148,8 @@ class SourceReader {
   Prng& prng_;
   std::string hub_origin_;
   FileVersions versions_;
+  std::string commit_;                                        ///< of the repository
+  std::string commit_file_;                                   ///< which told it
   std::map<std::string, std::string, std::less<>> moved_to_;  ///< file -> where a redirect led
   std::map<ReadId, Reading> readings_;
   std::map<JobId, ReadId> local_;

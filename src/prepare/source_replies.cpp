@@ -29,6 +29,10 @@ bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
+bool is_rate_limit(int status) {
+  return status == kTooManyRequests || status == kUnavailable;
+}
+
 bool may_pass(int status) {
   return status == 0 || status == kTimeout || status == kTooEarly || status >= 500;
 }
@@ -47,8 +51,15 @@ bool SourceReader::on_downloaded(Instant now, PeerCallId call, const work::Downl
                                  Outbox& out) {
   auto flight = flights_.extract(call);
   if (!flight) return false;
-  if (downloaded.wait) leave_alone(now, *downloaded.wait);
-  take_reply(now, std::move(flight.mapped()), downloaded, out);
+  // A refusal's wait is counted with its pause, below.
+  if (downloaded.wait && !is_rate_limit(downloaded.status)) leave_alone(now, *downloaded.wait);
+  const Piece& piece = flight.mapped().piece;
+  if (const Status same = check_commit(readings_.at(piece.read).what.file, downloaded.commit);
+      !same) {
+    fail_read(piece.read, same.error().code, same.error().detail, out);
+  } else {
+    take_reply(now, std::move(flight.mapped()), downloaded, out);
+  }
   pump(now, out);
   return true;
 }
@@ -60,8 +71,7 @@ void SourceReader::take_reply(Instant now, Flight flight, const work::Downloaded
     return on_bytes(now, std::move(flight.piece), downloaded, out);
   if (downloaded.is_final)
     return fail_read(flight.piece.read, ErrorCode::io, downloaded.failure, out);
-  if (status == kTooManyRequests || status == kUnavailable)
-    return on_rate_limit(now, std::move(flight.piece), downloaded, out);
+  if (is_rate_limit(status)) return on_rate_limit(now, std::move(flight.piece), downloaded, out);
   if (is_redirect(status)) return on_redirect(std::move(flight), downloaded, out);
   if (!may_pass(status)) return on_refusal(now, std::move(flight), downloaded, out);
   const std::string why = status == 0 ? downloaded.failure : status_text(status);
@@ -94,15 +104,17 @@ void SourceReader::on_bytes(Instant now, Piece piece, const work::Downloaded& do
   if (!piece.probe.empty() && (!is_broken || downloaded.received > 0)) {
     const std::size_t queued = queue_.size();
     on_probe(piece, downloaded, out);
-    for (std::size_t i = queued; is_broken && i < queue_.size(); ++i)
+    for (std::size_t i = queued; is_broken && i < queue_.size(); ++i) {
       queue_[i].not_before = now + pause(1);
+      queue_[i].failures = downloaded.is_slow ? piece.failures + 1 : 0;
+    }
     return;
   }
   piece.offset += downloaded.received;
   piece.length -= downloaded.received;
   Reading& reading = readings_.at(piece.read);
   reading.missing -= piece.probe.empty() ? downloaded.received : 0;
-  if (piece.length > 0 && downloaded.received > 0) {
+  if (piece.length > 0 && downloaded.received > 0 && !downloaded.is_slow) {
     if (is_broken) piece.not_before = now + pause(1);
     queue_.push_front(std::move(piece));
   } else if (piece.length > 0) {

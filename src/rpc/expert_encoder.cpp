@@ -17,6 +17,8 @@ std::string_view name_of(PrepareState state) {
       return "failed";
     case PrepareState::cancelled:
       return "cancelled";
+    case PrepareState::waiting:
+      return "waiting";
   }
   return "unknown";
 }

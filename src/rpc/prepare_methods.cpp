@@ -23,6 +23,11 @@ using tensor::WeightType;
 constexpr Param kJobIdParam{"job_id", types::kText, Need::required,
                             "The id that tenzro_moePrepareExperts gave."};
 constexpr Param kJobParams[] = {kJobIdParam};
+constexpr Param kStatusParams[] = {
+    kJobIdParam,
+    {"summary", types::kFlag, Need::optional,
+     "Leave the blobs out: `experts` and `gates` are empty, `gate` is null, and "
+     "`completed_experts` says how many there are. Default false."}};
 constexpr Param kPrepareParams[] = {
     kModelIdParam,
     {"layer",
@@ -36,7 +41,7 @@ constexpr Param kPrepareParams[] = {
     {"include_gate", types::kFlag, Need::optional, "Also prepare the layer's gate. Default true."},
     {"quant",
      {"string or object",
-      R"({"oneOf":[{"type":"string","enum":["q4_k_m","q8_0","q4_k","q6_k"]},{"type":"object","properties":{"gate":{"type":"string","enum":["q8_0","q4_k","q6_k"]},"up":{"type":"string","enum":["q8_0","q4_k","q6_k"]},"down":{"type":"string","enum":["q8_0","q4_k","q6_k"]}}}]})"},
+      R"({"oneOf":[{"type":"string","enum":["q4_k_m","q8_0","q4_k","q6_k"]},{"type":"object","properties":{"gate":{"type":"string","enum":["q8_0","q4_k","q6_k"]},"up":{"type":"string","enum":["q8_0","q4_k","q6_k"]},"down":{"type":"string","enum":["q8_0","q4_k","q6_k"]}},"additionalProperties":false}]})"},
      Need::optional,
      "A preset (`q4_k_m`: gate and up Q4_K, down Q6_K; or one type for all), or a type a "
      "projection; "
@@ -97,6 +102,13 @@ std::optional<WeightType> read_projection(ParamReader& params, const JsonNode& o
   return std::nullopt;
 }
 
+void refuse_other_projections(ParamReader& params, const JsonNode& object) {
+  for (const JsonNode& member : JsonChildren(object)) {
+    if (member.key != "gate" && member.key != "up" && member.key != "down")
+      params.refuse("quant", "'" + echo(member.key) + "' is no projection: gate, up or down");
+  }
+}
+
 std::optional<QuantPlan> read_quant(ParamReader& params) {
   const JsonNode* node = params.find("quant");
   if (node == nullptr) return std::nullopt;
@@ -104,6 +116,7 @@ std::optional<QuantPlan> read_quant(ParamReader& params) {
   if (node->kind == JsonKind::string) {
     plan = preset(params, node->text);
   } else if (node->kind == JsonKind::object) {
+    refuse_other_projections(params, *node);
     plan.gate = read_projection(params, *node, "gate");
     plan.up = read_projection(params, *node, "up");
     plan.down = read_projection(params, *node, "down");
@@ -200,7 +213,10 @@ Result<Call> read_prepare_experts(ParamReader& params) {
 }
 
 Result<Call> read_prepare_status(ParamReader& params) {
-  return params.finish(PrepareStatusCall{params.text("job_id")});
+  PrepareStatusCall call;
+  call.job_id = params.text("job_id");
+  call.is_summary = params.flag_or("summary", false);
+  return params.finish(std::move(call));
 }
 
 Result<Call> read_prepare_list(ParamReader& params) {
@@ -241,8 +257,9 @@ constexpr Method kMethods[] = {
      R"({"job_id":"2f9b6a0e-8c1d-4a57-9d52-6b1f0c3e7a44","model_id":"qwen3-30b-a3b","layer":0,"total_experts":2,"include_gate":true,"quant":"q4_k_m","state":"running"})",
      read_prepare_experts},
     {"tenzro_moePrepareStatus", Scope::read, "How far a job is, and the blobs it has published.",
-     kJobParams,
-     "`state` (running, completed, failed, cancelled), `error` or null, `experts` with the URI, "
+     kStatusParams,
+     "`state` (waiting for what the checkpoint says of itself, running, completed, failed, "
+     "cancelled), `error` or null, `experts` with the URI, "
      "bytes and weight types that each really has, and `gate` or null; of a job of several layers "
      "`layer` is their list, and `gates` has a row a layer. `progress`: bytes of the checkpoint "
      "read "

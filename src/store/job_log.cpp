@@ -68,10 +68,12 @@ Result<std::unique_ptr<JobLog>> JobLog::open_file(const std::string& path) {
 Result<std::unique_ptr<JobLog>> JobLog::open(const std::string& path, std::string& warning) {
   Result<std::unique_ptr<JobLog>> log = open_file(path);
   if (log) {
-    if (const auto jobs = (*log)->jobs(); jobs) return log;
+    const auto jobs = (*log)->jobs();
+    if (jobs) return log;
+    log = fail(jobs.error());
   }
-  const bool is_damaged = log || log.error().code == ErrorCode::io;
-  if (!is_damaged) return log;
+  // A disk that fails for a moment has damaged nothing.
+  if (!Database::tells_damage(log.error())) return log;
   warning = "the log of prepare jobs '" + echo(path) +
             "' could not be read and was moved aside; a new one has begun";
   log = fail(ErrorCode::io, "", "");  // closes the file

@@ -11,6 +11,8 @@
 namespace tenzro::store {
 namespace {
 
+constexpr std::string_view kDamaged = "is damaged";
+
 /// How long a statement waits for another program that looks into the file.
 constexpr int kBusyTimeoutMs = 5000;
 
@@ -45,8 +47,12 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
 
 Error Database::damaged(std::string_view why) const {
   return {ErrorCode::io, echo(path_),
-          "is damaged (" + std::string(why) +
+          std::string(kDamaged) + " (" + std::string(why) +
               "); restore it from a backup, or move it and the blobs away to start without them"};
+}
+
+bool Database::tells_damage(const Error& error) {
+  return error.detail.starts_with(kDamaged);
 }
 
 Error Database::absent(std::string_view why) const {

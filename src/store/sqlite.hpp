@@ -77,6 +77,8 @@ class Database {
   [[nodiscard]] Error error(int code) const;
   /// The error that says the file is not (any more) what this program wrote.
   [[nodiscard]] Error damaged(std::string_view why) const;
+  /// Whether it is of a file that cannot be read, and not of a disk that failed.
+  [[nodiscard]] static bool tells_damage(const Error& error);
   /// The error that says the file should be there.
   [[nodiscard]] Error absent(std::string_view why) const;
 

@@ -27,8 +27,8 @@ constexpr std::array kTraits{
     Traits{GgmlType::q5_1, "Q5_1", 32, 24, decode_q5_1},
     Traits{GgmlType::q8_0, "Q8_0", 32, 34},
     Traits{GgmlType::q8_1, "Q8_1", 32, 36},
-    Traits{GgmlType::q2_k, "Q2_K", 256, 84},
-    Traits{GgmlType::q3_k, "Q3_K", 256, 110},
+    Traits{GgmlType::q2_k, "Q2_K", 256, 84, decode_q2_k},
+    Traits{GgmlType::q3_k, "Q3_K", 256, 110, decode_q3_k},
     Traits{GgmlType::q4_k, "Q4_K", 256, 144},
     Traits{GgmlType::q5_k, "Q5_K", 256, 176, decode_q5_k},
     Traits{GgmlType::q6_k, "Q6_K", 256, 210},
@@ -48,12 +48,12 @@ constexpr std::array kTraits{
     Traits{GgmlType::f64, "F64", 1, 8},
     Traits{GgmlType::iq1_m, "IQ1_M", 256, 56},
     Traits{GgmlType::bf16, "BF16", 1, 2},
-    Traits{GgmlType::tq1_0, "TQ1_0", 256, 54},
-    Traits{GgmlType::tq2_0, "TQ2_0", 256, 66},
+    Traits{GgmlType::tq1_0, "TQ1_0", 256, 54, decode_tq1_0},
+    Traits{GgmlType::tq2_0, "TQ2_0", 256, 66, decode_tq2_0},
     Traits{GgmlType::mxfp4, "MXFP4", 32, 17, decode_mxfp4},
     Traits{GgmlType::nvfp4, "NVFP4", 64, 36},
-    Traits{GgmlType::q1_0, "Q1_0", 128, 18},
-    Traits{GgmlType::q2_0, "Q2_0", 64, 18},
+    Traits{GgmlType::q1_0, "Q1_0", 128, 18, decode_q1_0},
+    Traits{GgmlType::q2_0, "Q2_0", 64, 18, decode_q2_0},
 };
 
 const Traits& traits_of(GgmlType type) {

@@ -6,6 +6,7 @@
 #include "tenzro/tensor/gguf.hpp"
 
 #include "gguf_cursor.hpp"
+#include "gguf_values.hpp"
 
 namespace tenzro::tensor {
 namespace {
@@ -124,42 +125,14 @@ class Reader {
 
   GgufValue read_value(const std::string& key, std::uint32_t kind) {
     if (kind == GgufCursor::string) return read_text();
-    if (kind == GgufCursor::array) {
-      skip_array(key);
-      return {};
-    }
+    if (kind == GgufCursor::array) return read_array(key);
     const std::uint64_t size = bytes_of_kind(kind);
     if (size == 0) {
       refuse("metadata '" + echo(key) + "' has unknown type " + number(kind));
       return {};
     }
     const auto bytes = cursor_.take(size);
-    return bytes.empty() ? GgufValue() : scalar(kind, bytes);
-  }
-
-  static GgufValue scalar(std::uint32_t kind, std::span<const std::byte> bytes) {
-    std::uint64_t raw = 0;
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      raw |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
-    }
-    switch (kind) {
-      case GgufCursor::boolean:
-        return raw != 0;
-      case GgufCursor::f32:
-        return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(raw)));
-      case GgufCursor::f64:
-        return std::bit_cast<double>(raw);
-      case GgufCursor::i8:
-        return std::int64_t{static_cast<std::int8_t>(raw)};
-      case GgufCursor::i16:
-        return std::int64_t{static_cast<std::int16_t>(raw)};
-      case GgufCursor::i32:
-        return std::int64_t{static_cast<std::int32_t>(raw)};
-      case GgufCursor::i64:
-        return static_cast<std::int64_t>(raw);
-      default:
-        return raw;
-    }
+    return bytes.empty() ? GgufValue() : gguf_scalar(kind, bytes);
   }
 
   GgufValue read_text() {
@@ -173,26 +146,26 @@ class Reader {
     return std::string(text);
   }
 
-  void skip_array(const std::string& key) {
+  GgufValue read_array(const std::string& key) {
     const std::uint32_t kind = cursor_.number32();
     const std::uint64_t count = cursor_.number64();
-    if (!cursor_.ok()) return;
+    if (!cursor_.ok()) return {};
     const std::uint64_t size = bytes_of_kind(kind);
     if (size == 0 && kind != GgufCursor::string) {
-      return refuse("metadata '" + echo(key) + "' is an array of unknown type " + number(kind));
+      refuse("metadata '" + echo(key) + "' is an array of unknown type " + number(kind));
+      return {};
     }
     // A string takes at least its length field.
     const auto least = checked_mul(count, size == 0 ? sizeof(std::uint64_t) : size);
     if (!least || *least > file_size_) {
-      return refuse("metadata '" + echo(key) + "' is an array larger than the file");
+      refuse("metadata '" + echo(key) + "' is an array larger than the file");
+      return {};
     }
-    if (size != 0) {
-      static_cast<void>(cursor_.take(*least));
-      return;
-    }
+    if (size != 0) return gguf_numbers(kind, cursor_.take(*least));
     for (std::uint64_t i = 0; i < count && cursor_.ok(); ++i) {
       static_cast<void>(cursor_.take(cursor_.number64()));
     }
+    return {};
   }
 
   void read_alignment() {

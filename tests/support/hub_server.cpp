@@ -208,7 +208,8 @@ bool HubServer::send_part(int peer, int file, std::uint64_t first, std::uint64_t
   std::uint64_t left = std::min(length, answer.cut_after.value_or(length));
   auto offset = static_cast<off_t>(first);
   while (left > 0) {
-    const std::uint64_t step = answer.is_slow ? std::min<std::uint64_t>(left, kSlowBytes) : left;
+    const std::uint64_t slow = answer.slow_bytes.value_or(kSlowBytes);
+    const std::uint64_t step = answer.is_slow ? std::min<std::uint64_t>(left, slow) : left;
     const ssize_t sent = ::sendfile(peer, file, &offset, static_cast<std::size_t>(step));
     if (sent <= 0) return false;
     left -= static_cast<std::uint64_t>(sent);

@@ -35,6 +35,7 @@ class HubServer {
     std::optional<std::uint64_t> cut_after;
     /// The body in small parts, with pauses between them.
     bool is_slow = false;
+    std::optional<std::uint64_t> slow_bytes;  ///< of such a part
     bool ignores_range = false;
     /// Nothing at all until the server ends.
     bool is_silent = false;

@@ -18,7 +18,7 @@
 ///  - A download (GET of a part of a file, on the wider web) is given room for its bytes and always
 ///  tells what came, a broken-off one too; so that whoever asked can go on where it stopped. It may
 ///  go through the proxy that the environment names, never to this machine itself. It ends where
-///  nothing moves for `stall_timeout`, however long the whole takes.
+///  less than 1 KiB a second comes for `stall_timeout`, however long the whole takes.
 ///  - A reply fills memory as its bytes arrive: at most `bytes_max` one, `replies_bytes_max` all.
 ///    Connections are kept and shared by the calls to one endpoint.
 ///  - A cancelled call's connection ends, so that the server sees it.

@@ -22,7 +22,8 @@
 ///  in the store's log too; the oldest are forgotten beyond `history_max` jobs or
 ///  `history_parts_max` blobs of theirs.
 ///  - Start answers once the checkpoint's shape is known, so that its refusals (unknown layer,
-///  expert out of range) are the call's own error, not a failed job.
+///  expert out of range) are the call's own error, not a failed job. Until then the job is in the
+///  list as waiting, and can be cancelled; then its start is what is refused.
 ///  - Where a job loads what it publishes, an expert counts as done when it is loaded.
 /// Thread: the owner's only. Pure: files are read by the store and the shell.
 #include <cstdint>
@@ -113,8 +114,9 @@ class Jobs {
   /// Answers through Started.
   void resume(Instant now, RequestId waiter, const std::string& job_id, Outbox& out);
   /// Error: invalid_params `unknown prepare job: X`.
-  [[nodiscard]] Result<rpc::PrepareStatusAnswer> status(Instant now,
-                                                        const std::string& job_id) const;
+  /// `is_summary`: without the blobs.
+  [[nodiscard]] Result<rpc::PrepareStatusAnswer> status(Instant now, const std::string& job_id,
+                                                        bool is_summary = false) const;
   /// Newest last, without the blobs.
   [[nodiscard]] std::vector<rpc::PrepareStatusAnswer> list(Instant now) const;
   /// False where the job was over already. Error: as status.

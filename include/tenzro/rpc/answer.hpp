@@ -203,7 +203,13 @@ struct PrepareStartedAnswer {
   std::vector<LayerIndex> layers = {};
 };
 
-enum class PrepareState : std::uint8_t { running, completed, failed, cancelled };
+enum class PrepareState : std::uint8_t {
+  running,
+  completed,
+  failed,
+  cancelled,
+  waiting  ///< for what the checkpoint says of itself; its start is not answered yet
+};
 
 struct PreparedBlob {
   LayerIndex layer = 0;
@@ -240,7 +246,7 @@ struct PrepareStatusAnswer {
   std::vector<LayerIndex> layers = {};
   std::vector<PreparedBlob> gates = {};
   PrepareProgress progress = {};
-  /// Of a list, whose rows have no experts and gates: how many there are.
+  /// Of a list or a summary, which have no experts and gates: how many there are.
   std::optional<std::uint32_t> completed_experts = std::nullopt;
   std::string source = {};
 };

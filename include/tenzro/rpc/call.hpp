@@ -158,6 +158,8 @@ struct PrepareExpertsCall {
 
 struct PrepareStatusCall {
   std::string job_id;
+  /// Without the blobs.
+  bool is_summary = false;
 };
 
 struct PrepareListCall {};

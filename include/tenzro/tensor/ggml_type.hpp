@@ -9,6 +9,14 @@
 ///   with a 32-bit word of fifth bits before the nibbles); Q5_K 176/256 (Q4_K with 32 bytes of
 ///   fifth bits before the nibbles); MXFP4 17/32 (E8M0 scale, E2M1 values); IQ4_NL 18/32 (d,
 ///   nibbles through a table); IQ4_XS 136/256 (d, 6-bit group scales, the same table).
+/// Two bits an element, four a byte: of a block of 256 the elements i, i + 32, i + 64, i + 96 share
+/// byte i, and 128 further on the next 32 bytes begin
+///   Q2_K 84/256 (16 pairs of 4-bit scale and minimum, values, d, dmin); Q3_K 110/256 (32 bytes of
+///   third bits, values - 4, 6-bit scales - 32, d); TQ2_0 66/256 (values - 1, d); Q2_0 18/64 (d,
+///   values - 1, element i in byte i / 4)
+/// Q1_0 18/128 (d, signs); TQ1_0 54/256 (ternary digits, five a byte, as a fraction; d).
+/// Not decoded: the codebook types (IQ1, IQ2, IQ3), NVFP4, whose matrices have a further scale
+/// beside them, and Q8_1 and Q8_K, which no file holds.
 /// The numbers are those of the file format. Pure, allocation-free.
 #include <cstddef>
 #include <cstdint>

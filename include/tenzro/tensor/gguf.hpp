@@ -18,8 +18,9 @@
 ///    without overlap, and end inside the file.
 ///  - Counts and lengths are compared with the bytes that are there before anything is allocated.
 ///  - A file that begins as something else (a web page, a pointer file) is said to be that.
-/// Metadata arrays are skipped, strings longer than kGgufTextBytesMax too (their key is kept, with
-/// no value): nothing here needs a vocabulary.
+/// Arrays of numbers are kept up to kGgufArrayMax of them: one for each layer is what they are for.
+/// Other arrays are skipped, strings longer than kGgufTextBytesMax too (their key is kept, with no
+/// value): nothing here needs a vocabulary.
 /// A header is read from a prefix of the file: `more_needed` is the answer where the prefix ends
 /// first, with how many bytes to try next. Pure: bytes in, values out. Cost: O(prefix).
 #include <cstddef>
@@ -40,6 +41,7 @@ inline constexpr std::uint64_t kGgufTensorsMax = 100'000;
 inline constexpr std::uint64_t kGgufMetadataMax = 65'536;
 inline constexpr std::uint64_t kGgufNameBytesMax = 4096;
 inline constexpr std::uint64_t kGgufTextBytesMax = 65'536;
+inline constexpr std::uint64_t kGgufArrayMax = 4096;
 inline constexpr std::uint32_t kGgufDimensionsMax = 4;
 
 struct GgufTensor {
@@ -51,9 +53,9 @@ struct GgufTensor {
   std::uint64_t end = 0;
 };
 
-/// An array or an overlong string has no value (monostate).
-using GgufValue =
-    std::variant<std::monostate, std::uint64_t, std::int64_t, double, bool, std::string>;
+/// What is skipped has no value (monostate).
+using GgufValue = std::variant<std::monostate, std::uint64_t, std::int64_t, double, bool,
+                               std::string, std::vector<double>>;
 
 struct GgufHeader {
   std::map<std::string, GgufValue, std::less<>> metadata;

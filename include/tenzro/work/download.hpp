@@ -46,12 +46,16 @@ struct Downloaded {
   std::optional<std::uint64_t> file_bytes = std::nullopt;
   /// The file's ETag, else when it was changed; empty where the server tells neither.
   std::string version = {};
+  /// The commit of the repository that it is of (X-Repo-Commit); empty where not told.
+  std::string commit = {};
   /// Where a redirect leads, absolute; empty: nowhere.
   std::string location = {};
   /// For how long the server wants to be left alone.
   std::optional<Duration> wait = std::nullopt;
   /// Why it broke off; empty: it did not.
   std::string failure = {};
+  /// It broke off because hardly anything came.
+  bool is_slow = false;
   /// The same would happen again: a certificate that is not valid, a URL that is none.
   bool is_final = false;
 };

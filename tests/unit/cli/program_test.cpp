@@ -56,13 +56,15 @@ TEST(Run, OutFileKeepsTheRowsAsRawFloats) {
 
 TEST(Prepare, FollowsTheJobToItsEnd) {
   ScriptedNode node;
-  node.answers = {job("running", 0), job("running", 0), job("running", 1), job("completed", 2)};
+  node.answers = {job("running", 0), job("running", 0), job("running", 1), job("completed", 2),
+                  job("completed", 2)};
   const Ran ran =
       run_with(node, {"moe", "prepare-experts", "--model-id", "m", "--layer", "0", "--follow"});
   ASSERT_TRUE(ran.outcome) << ran.outcome.error().message;
-  ASSERT_EQ(node.requests.size(), 4U);
+  ASSERT_EQ(node.requests.size(), 5U);
   EXPECT_EQ(node.requests[1].method, "tenzro_moePrepareStatus");
-  EXPECT_EQ(node.requests[1].params["job_id"], "j");
+  EXPECT_EQ(node.requests[1].params, Json::parse(R"({"job_id":"j","summary":true})"));
+  EXPECT_EQ(node.requests[4].params, Json::parse(R"({"job_id":"j"})"));  // with its blobs
   const std::string dots(12, '.');
   const std::string hashes(12, '#');
   EXPECT_NE(ran.err.find("\r[" + dots + dots + "] 0 of 2 experts\r[" + hashes + dots +
@@ -83,7 +85,7 @@ TEST(Prepare, TheLineSaysHowMuchWasReadHowLongItWillTakeAndWhatIsWaitedFor) {
   Json waiting = reading;
   waiting["progress"]["waiting"] = "waiting for rate limit";
   waiting["progress"]["waiting_ms"] = 4'200;
-  node.answers = {reading, waiting, job("completed", 2)};
+  node.answers = {job("waiting", 0), reading, waiting, job("completed", 2), job("completed", 2)};
   const Ran ran = run_with(node, {"moe", "prepare-status", "--job-id", "j", "--follow"});
   ASSERT_TRUE(ran.outcome);
   EXPECT_NE(ran.err.find("1 of 2 experts, 1.0 MiB of 4.0 MiB read, about 1m 2s left"),
@@ -93,11 +95,21 @@ TEST(Prepare, TheLineSaysHowMuchWasReadHowLongItWillTakeAndWhatIsWaitedFor) {
       << ran.err;
 }
 
+TEST(Prepare, AProjectionThatIsNamedTwiceIsAUsageErrorByItsName) {
+  ScriptedNode node;
+  const Ran ran = run_with(node, {"moe", "prepare-experts", "--model-id", "m", "--layer", "0",
+                                  "--quant-json", R"({"up":"q8_0","down":"q8_0","up":"q4_k"})"});
+  ASSERT_FALSE(ran.outcome);
+  EXPECT_EQ(ran.outcome.error().code, ExitCode::usage);
+  EXPECT_EQ(ran.outcome.error().message, "--quant-json: 'up' is named twice");
+  EXPECT_TRUE(node.requests.empty());
+}
+
 TEST(Prepare, AFailedJobIsARefusalAndAnInterruptedWaitSaysHowToGoOn) {
   ScriptedNode node;
   Json failed = job("failed", 1);
   failed["error"] = "no such tensor";
-  node.answers = {failed};
+  node.answers = {failed, failed};
   const std::vector<std::string> line = {"moe", "prepare-status", "--job-id", "j", "--follow"};
   Ran ran = run_with(node, line);
   ASSERT_FALSE(ran.outcome);

@@ -144,6 +144,23 @@ INSTANTIATE_TEST_SUITE_P(
                 "\"auto\""},
         Refusal{"[holder]\nmemory_budget = 0\n",
                 "t.toml:2: holder.memory_budget: must be at least one byte"},
+        Refusal{"[prepare]\nhub_url = \"huggingface.co\"\n",
+                "t.toml:2: prepare.hub_url: must be a URL like https://host/path: URL "
+                "'huggingface.co' is not https:// or http://"},
+        Refusal{"[prepare]\nhub_url = \"https://\"\n",
+                "t.toml:2: prepare.hub_url: must be a URL like https://host/path: URL 'https://' "
+                "names no host"},
+        Refusal{"[prepare]\nhub_url = \"https://h:99999/\"\n",
+                "t.toml:2: prepare.hub_url: must be a URL like https://host/path: URL "
+                "'https://h:99999/' has no port that is one"},
+        Refusal{"[prepare]\nhub_url = \"https://me:secret@h/\"\n",
+                "t.toml:2: prepare.hub_url: must be a URL like https://host/path: the URL "
+                "names a user"},
+        Refusal{"[prepare]\nhub_url = \"https://h/?a=b\"\n",
+                "t.toml:2: prepare.hub_url: must have no query"},
+        Refusal{"[prepare]\nhub_url = \"http://127.0.0.1.example.org/\"\n",
+                "t.toml:2: prepare.hub_url: is http beyond this machine: use https, or set "
+                "plain_http"},
         Refusal{"[rpc]\ntls_cert = \"a.pem\"\n",
                 "t.toml:2: rpc.tls_cert: tls_cert and tls_key go together"},
         Refusal{"[node]\nroles = [\"Boss\"]\n", "t.toml:2: node.roles: unknown role 'Boss'"},

@@ -171,6 +171,24 @@ TEST_F(Downloads, ASilentServerIsGivenUpAndASlowOneIsNot) {
   EXPECT_NE(downloaded.failure, "");
 }
 
+TEST_F(Downloads, ATrickleIsBrokenOffNamingItsRateAndWhatCameStays) {
+  HubServer::Answer trickle;
+  trickle.is_slow = true;
+  trickle.slow_bytes = 1;
+  trickle.headers = {"X-Repo-Commit: 0123abc"};
+  always(trickle);
+  Download download = part(0, 40'000);
+  download.stall_timeout = std::chrono::seconds(2);
+  const Downloaded downloaded = get(std::move(download));
+  EXPECT_EQ(downloaded.status, 206);
+  EXPECT_TRUE(downloaded.is_slow);
+  EXPECT_FALSE(downloaded.is_final);
+  EXPECT_GT(downloaded.received, 0U);
+  EXPECT_LT(downloaded.received, 40'000U);
+  EXPECT_EQ(downloaded.failure, "less than 1024 bytes a second came for 2 seconds");
+  EXPECT_EQ(downloaded.commit, "0123abc");
+}
+
 TEST_F(Downloads, ManySideBySideFillOneBuffer) {
   BufferRef buffer = BufferRef::allocate(text_.size());
   std::byte* const data = buffer.mutable_bytes().data();

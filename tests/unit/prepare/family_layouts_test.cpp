@@ -4,18 +4,13 @@
 // range by range, built, parsed as a holder parses them, and forwarded by a naive layer. Expert
 // blobs must also equal, byte for byte, those made from tests/support's own reading of the same
 // file.
-#include <cmath>
 #include <cstring>
 #include <set>
 
 #include <gtest/gtest.h>
 
-#include "tenzro/routing/route.hpp"
-#include "tenzro/wire/expert_blob.hpp"
-
-#include "support/family_golden.hpp"
-#include "support/naive_layer.hpp"
-#include "unit/prepare/source_file.hpp"
+#include "support/tensor_table.hpp"
+#include "unit/prepare/prepared_layer.hpp"
 
 namespace tenzro::prepare {
 namespace {
@@ -134,53 +129,11 @@ SourceFile file_of(const Checkpointed& one) {
   return file;
 }
 
-double relative_error(std::span<const float> got, std::span<const float> expected) {
-  double worst = 0;
-  double largest = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    worst = std::max(worst, std::fabs(double{got[i]} - double{expected[i]}));
-    largest = std::max(largest, std::fabs(double{expected[i]}));
-  }
-  return worst / largest;
-}
-
 TEST_P(FamilyLayouts, BlobsOfACheckpointGiveTheReferenceClassesOutput) {
   const FamilyCase golden = testing::load_family_case(GetParam().name, kFolder);
-  const SourceFile file = file_of(GetParam());
-  const Checkpoint checkpoint = checkpoint_of(GetParam().config);
-  const auto gate_blob = file.gate(checkpoint, GetParam().layer);
-  ASSERT_TRUE(gate_blob) << gate_blob.error().message();
-  const auto gate = wire::parse_gate_blob(gate_blob->blob.bytes());
-  ASSERT_TRUE(gate) << gate.error().message();
-  ASSERT_EQ(checkpoint.expert_ids(), golden.layer.experts.size());
-  std::vector<BufferRef> blobs;
-  std::vector<wire::ExpertBlob> parsed;
-  std::vector<compute::ExpertView> experts;
-  for (ExpertIndex e = 0; e < checkpoint.expert_ids(); ++e) {
-    const auto blob = file.expert(checkpoint, GetParam().layer, e);
-    ASSERT_TRUE(blob) << blob.error().message();
-    const std::vector<std::byte> expected = wire::make_expert_blob(golden.layer.experts[e]);
-    const auto bytes = blob->blob.bytes();
-    ASSERT_TRUE(std::equal(bytes.begin(), bytes.end(), expected.begin(), expected.end()))
-        << "expert " << e;
-    blobs.push_back(blob->blob);
-    auto one = wire::parse_expert_blob(blobs.back().bytes());
-    ASSERT_TRUE(one) << one.error().message();
-    parsed.push_back(std::move(*one));
-  }
-  for (const wire::ExpertBlob& one : parsed) experts.push_back(one.view);
-  const routing::Router router(*gate);
-  const auto routed = routing::route(
-      router, {.logits = testing::naive_logits(*gate, golden.hidden),
-               .tokens = golden.tokens,
-               .top_k = router.default_top_k().value_or(0),
-               .token_ids = golden.token_ids,
-               .shared_gate_logits = testing::naive_shared_gate_logits(*gate, golden.hidden)});
-  ASSERT_TRUE(routed) << routed.error().message();
-  const std::vector<float> output =
-      testing::naive_output({.gate = *gate, .experts = experts}, golden.hidden, *routed);
-  ASSERT_EQ(output.size(), golden.output.size());
-  EXPECT_LT(relative_error(output, golden.output), 1e-4);
+  const std::vector<float> output = testing::forward_prepared(
+      file_of(GetParam()), checkpoint_of(GetParam().config), GetParam().layer, golden);
+  EXPECT_LT(testing::relative_error(output, golden.output), 1e-4);
 }
 
 TEST_P(FamilyLayouts, AnIndexNamesExactlyTheTensorsThatThePlansRead) {

@@ -2,12 +2,10 @@
 // web server, a node that is killed.
 // Method: one set of F32 tensors in both formats; nothing is converted, so the experts' blobs are
 // the same bytes.
-#include <array>
-#include <bit>
-
 #include <gtest/gtest.h>
 
 #include "support/checkpoint_folder.hpp"
+#include "support/gguf_writer.hpp"
 #include "support/node_world.hpp"
 #include "unit/prepare/served_file.hpp"
 
@@ -19,67 +17,6 @@ using Shape = CheckpointFolder::Shape;
 using Tensors = CheckpointFolder::Tensors;
 
 constexpr std::uint32_t kExperts = 3;
-constexpr std::size_t kAlignment = 32;
-constexpr std::uint32_t kU32 = 4;
-constexpr std::uint32_t kString = 8;
-
-/// A GGUF file of F32 tensors.
-class GgufWriter {
- public:
-  GgufWriter& number(const std::string& key, std::uint32_t value) {
-    return entry(key, kU32, scalar(value));
-  }
-
-  GgufWriter& text(const std::string& key, const std::string& value) {
-    return entry(key, kString, string(value));
-  }
-
-  /// `shape` outermost first.
-  GgufWriter& tensor(const std::string& name, const std::vector<std::uint64_t>& shape,
-                     const std::vector<std::byte>& bytes) {
-    tensors_ += string(name) + scalar(static_cast<std::uint32_t>(shape.size()));
-    for (auto size = shape.rbegin(); size != shape.rend(); ++size) tensors_ += scalar(*size);
-    tensors_ += scalar(std::uint32_t{0}) + scalar(std::uint64_t{data_.size()});  // F32
-    data_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    pad(data_);
-    ++tensor_count_;
-    return *this;
-  }
-
-  [[nodiscard]] std::string bytes() const {
-    std::string file = "GGUF" + scalar(std::uint32_t{3}) + scalar(tensor_count_) +
-                       scalar(entry_count_) + entries_ + tensors_;
-    pad(file);
-    return file + data_;
-  }
-
- private:
-  template <typename T>
-  static std::string scalar(T value) {
-    const auto bytes = std::bit_cast<std::array<char, sizeof value>>(value);
-    return {bytes.data(), bytes.size()};
-  }
-
-  static std::string string(const std::string& value) {
-    return scalar(std::uint64_t{value.size()}) + value;
-  }
-
-  static void pad(std::string& bytes) {
-    bytes.resize((bytes.size() + kAlignment - 1) / kAlignment * kAlignment);
-  }
-
-  GgufWriter& entry(const std::string& key, std::uint32_t type, const std::string& value) {
-    entries_ += string(key) + scalar(type) + value;
-    ++entry_count_;
-    return *this;
-  }
-
-  std::string entries_;
-  std::string tensors_;
-  std::string data_;
-  std::uint64_t entry_count_ = 0;
-  std::uint64_t tensor_count_ = 0;
-};
 
 /// Layer 1: the experts of layer 0 in the opposite order.
 void add_layer(Tensors& tensors) {

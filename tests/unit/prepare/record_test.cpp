@@ -27,7 +27,7 @@ JobRecord full() {
   record.error = "no\nspace";
   record.layers = {3, 5};
   record.total_experts = 4;
-  record.files = {{"a", {7, "\"v\""}}, {"b", {UINT64_MAX, ""}}};
+  record.files = {{"a", {7, "\"v\"", "0123abc"}}, {"b", {UINT64_MAX, ""}}};
   return record;
 }
 

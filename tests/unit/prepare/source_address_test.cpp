@@ -16,6 +16,10 @@ std::string text_of(const std::string& source, PlainHttp rule = PlainHttp::loopb
 TEST(SourceAddress, IsAFolderAFileOrTheBaseOfUrls) {
   EXPECT_EQ(text_of("/data/m"), "local /data/m");
   EXPECT_EQ(text_of("file:///data/m"), "local /data/m");
+  EXPECT_EQ(text_of("file://localhost/data/m"), "local /data/m");
+  EXPECT_EQ(text_of("file://localhost/x.gguf"), "local / x.gguf");
+  EXPECT_EQ(text_of("file://elsewhere/data/m"),
+            "! source: is a file of another machine: file:///folder");
   EXPECT_EQ(text_of("/data/m/x.safetensors"), "local /data/m x.safetensors");
   EXPECT_EQ(text_of("x.safetensors"), "local . x.safetensors");
   EXPECT_EQ(text_of("/x.safetensors"), "local / x.safetensors");

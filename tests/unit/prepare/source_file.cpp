@@ -23,6 +23,17 @@ SourceFile::SourceFile(std::vector<std::byte> safetensors) : bytes_(std::move(sa
 
 SourceFile::SourceFile(const FileTensors& tensors) : SourceFile(written(tensors)) {}
 
+SourceFile SourceFile::of_gguf(const std::string& file) {
+  SourceFile source;
+  const auto bytes = std::as_bytes(std::span(file));
+  source.bytes_.assign(bytes.begin(), bytes.end());
+  auto scanned = prepare::scan_gguf({BufferRef::copy_of(bytes), bytes.size()});
+  if (!scanned) stop(scanned.error().message());
+  source.tensors_ = std::move(scanned->tensors);
+  source.metadata_ = std::move(scanned->metadata);
+  return source;
+}
+
 void SourceFile::scan() {
   const std::uint64_t length = load_u64_le(bytes_.data());
   const auto header = prepare::scan_header(

@@ -24,6 +24,13 @@ class SourceFile {
  public:
   explicit SourceFile(std::vector<std::byte> safetensors);
   explicit SourceFile(const FileTensors& tensors);
+  /// Stops the program where it is no GGUF file.
+  [[nodiscard]] static SourceFile of_gguf(const std::string& file);
+
+  /// Of a GGUF file.
+  [[nodiscard]] const std::map<std::string, tensor::GgufValue, std::less<>>& metadata() const {
+    return metadata_;
+  }
 
   [[nodiscard]] std::vector<std::byte>& bytes() { return bytes_; }
 
@@ -44,10 +51,13 @@ class SourceFile {
                                                  LayerIndex layer) const;
 
  private:
+  SourceFile() = default;
+
   void scan();
 
   std::vector<std::byte> bytes_;
   std::map<std::string, work::SourceTensor, std::less<>> tensors_;
+  std::map<std::string, tensor::GgufValue, std::less<>> metadata_;
 };
 
 /// Stops the program where the text is refused.

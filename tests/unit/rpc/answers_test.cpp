@@ -379,7 +379,8 @@ TEST(Answers, PrepareJobsHaveTheirKeys) {
        std::map<PrepareState, std::string>{{PrepareState::running, "running"},
                                            {PrepareState::completed, "completed"},
                                            {PrepareState::failed, "failed"},
-                                           {PrepareState::cancelled, "cancelled"}}) {
+                                           {PrepareState::cancelled, "cancelled"},
+                                           {PrepareState::waiting, "waiting"}}) {
     PrepareStatusAnswer answer;
     answer.state = state;
     EXPECT_EQ(result_of(answer)["state"], name);

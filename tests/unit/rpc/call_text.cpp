@@ -169,7 +169,10 @@ std::string text(const PrepareExpertsCall& call) {
 }
 
 std::string text(const PrepareStatusCall& call) {
-  return Text("PrepareStatus").field("job_id", call.job_id).take();
+  return Text("PrepareStatus")
+      .field("job_id", call.job_id)
+      .field("is_summary", call.is_summary)
+      .take();
 }
 
 std::string text(const PrepareCancelCall& call) {

@@ -299,7 +299,9 @@ TEST(PrepareExperts, SaysWhatIsWrong) {
   EXPECT_EQ(with(R"("quant":{"up":"q4_k_m"})"),
             "-32602: unknown quant kind 'q4_k_m': expected q8_0, q4_k, or q6_k");
   EXPECT_EQ(with(R"("quant":{"up":8})"), "-32602: quant.up: must be a string");
-  EXPECT_EQ(with(R"("quant":{"x":")" + std::string(2000, 'x') + "\"}"),
+  EXPECT_EQ(with(R"("quant":{"up":"q8_0","ffn":"q4_k"})"),
+            "-32602: quant: 'ffn' is no projection: gate, up or down");
+  EXPECT_EQ(with("\"quant\":{" + std::string(2000, ' ') + "}"),
             "-32602: quant: longer than 1024 bytes");
   EXPECT_EQ(with(R"("include_gate":1)"), "-32602: include_gate: must be true or false");
   EXPECT_EQ(with(R"("strict":"yes")"), "-32602: strict: must be true or false");
@@ -325,7 +327,10 @@ TEST(PrepareExperts, SaysWhatIsWrong) {
 
 TEST(PrepareJobs, AreNamedByTheirId) {
   EXPECT_EQ(text_of(call_of<PrepareStatusCall>("tenzro_moePrepareStatus", R"({"job_id":"j"})")),
-            "14 PrepareStatus job_id=j");
+            "14 PrepareStatus job_id=j is_summary=false");
+  EXPECT_EQ(text_of(call_of<PrepareStatusCall>("tenzro_moePrepareStatus",
+                                               R"({"job_id":"j","summary":true})")),
+            "14 PrepareStatus job_id=j is_summary=true");
   EXPECT_EQ(text_of(call_of<PrepareCancelCall>("tenzro_moePrepareCancel", R"({"job_id":"j"})")),
             "16 PrepareCancel job_id=j");
   EXPECT_EQ(text_of(call_of<PrepareResumeCall>("tenzro_moePrepareResume", R"({"job_id":"j"})")),

@@ -89,6 +89,23 @@ TEST(JobLog, ADamagedFileIsSetAsideWithAWarningAndANewOneBegun) {
   ASSERT_TRUE(fixture.node.call(work::LogJob{"b", "y"}));
 }
 
+TEST(JobLog, AFileThatCannotBeOpenedStaysWhereItIs) {
+  Fixture fixture;
+  ASSERT_TRUE(fixture.node.call(work::LogJob{"a", "x"}));
+  fixture.node.close();
+  const std::filesystem::path path = fixture.temporary / "data/jobs.db";
+  const std::filesystem::path kept = fixture.temporary / "kept.db";
+  std::filesystem::rename(path, kept);
+  std::filesystem::create_directory(path);  // that no database opens
+  EXPECT_FALSE(fixture.node.open());
+  EXPECT_TRUE(std::filesystem::is_directory(path));
+  EXPECT_FALSE(std::filesystem::exists(path.string() + ".damaged"));
+  std::filesystem::remove(path);
+  std::filesystem::rename(kept, path);
+  ASSERT_TRUE(fixture.node.open());
+  EXPECT_EQ(fixture.node.jobs().size(), 1U);
+}
+
 TEST(JobLog, SpaceIsCheckedAgainstBudgetAndDisk) {
   TemporaryDirectory temporary;
   NodeStore node(temporary / "data", Options{.blob_dir = {}, .disk_budget_bytes = 1000});

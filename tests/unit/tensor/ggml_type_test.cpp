@@ -16,7 +16,8 @@ namespace {
 
 class GgmlGolden {
  public:
-  GgmlGolden() : file_(test::read_data("gguf/ggml_types.safetensors")) {
+  explicit GgmlGolden(const std::string& file = "ggml_types")
+      : file_(test::read_data("gguf/" + file + ".safetensors")) {
     auto header = parse_safetensors(file_);
     EXPECT_TRUE(header.has_value());
     if (header) header_ = std::move(*header);
@@ -41,12 +42,16 @@ class GgmlGolden {
 struct Decoded {
   GgmlType type;
   const char* name;
+  const char* file = "ggml_types";
 };
+
+/// The types of one to three bits; there half of the blocks are random bytes.
+constexpr const char* kLow = "ggml_low_types";
 
 class GgmlTypes : public ::testing::TestWithParam<Decoded> {};
 
 TEST_P(GgmlTypes, BlocksAreDecodedToGgmlsValuesBitForBit) {
-  const GgmlGolden golden;
+  const GgmlGolden golden(GetParam().file);
   const std::string name = GetParam().name;
   const std::vector<float> want = golden.f32(name + ".f32");
   std::vector<float> got(want.size());
@@ -60,7 +65,11 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Decoded{GgmlType::q4_0, "q4_0"}, Decoded{GgmlType::q4_1, "q4_1"},
                       Decoded{GgmlType::q5_0, "q5_0"}, Decoded{GgmlType::q5_1, "q5_1"},
                       Decoded{GgmlType::q5_k, "q5_K"}, Decoded{GgmlType::mxfp4, "mxfp4"},
-                      Decoded{GgmlType::iq4_nl, "iq4_nl"}, Decoded{GgmlType::iq4_xs, "iq4_xs"}),
+                      Decoded{GgmlType::iq4_nl, "iq4_nl"}, Decoded{GgmlType::iq4_xs, "iq4_xs"},
+                      Decoded{GgmlType::q2_k, "q2_K", kLow}, Decoded{GgmlType::q3_k, "q3_K", kLow},
+                      Decoded{GgmlType::tq1_0, "tq1_0", kLow},
+                      Decoded{GgmlType::tq2_0, "tq2_0", kLow},
+                      Decoded{GgmlType::q1_0, "q1_0", kLow}, Decoded{GgmlType::q2_0, "q2_0", kLow}),
     [](const auto& one) { return std::string(one.param.name); });
 
 TEST(GgmlTypeNumbers, KnownOnesAreThoseOfTheFormatAndRemovedOnesAreUnknown) {
@@ -72,7 +81,9 @@ TEST(GgmlTypeNumbers, KnownOnesAreThoseOfTheFormatAndRemovedOnesAreUnknown) {
   }
   EXPECT_EQ(weight_type_of(GgmlType::q6_k), WeightType::q6_k);
   EXPECT_EQ(weight_type_of(GgmlType::q5_k), std::nullopt);
-  EXPECT_FALSE(is_decodable(GgmlType::iq1_s));
+  for (const GgmlType without :
+       {GgmlType::iq1_s, GgmlType::iq2_xxs, GgmlType::iq3_s, GgmlType::nvfp4, GgmlType::q8_k})
+    EXPECT_FALSE(is_decodable(without)) << name_of(without);
 }
 
 class Weighted : public ::testing::TestWithParam<WeightType> {};

@@ -1,0 +1,127 @@
+// The index of a sharded checkpoint, read in one pass: of a file of 64 MiB nothing is kept but the
+// tensors that are asked for.
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "tenzro/base/bytes.hpp"
+#include "tenzro/prepare/build_blob.hpp"
+
+#include "foreign_file.hpp"
+#include "source_address.hpp"
+
+namespace tenzro::prepare {
+namespace {
+
+constexpr const char* kIndexFile = "model.safetensors.index.json";
+constexpr std::string_view kMapKey = "weight_map";
+
+/// Takes `weight_map` of the outermost object. Returning false ends the pass.
+class IndexScan final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit IndexScan(const std::vector<std::string>& prefixes) : prefixes_(prefixes) {}
+
+  bool null() override { return other(); }
+
+  bool boolean(bool /*value*/) override { return other(); }
+
+  bool number_integer(number_integer_t /*value*/) override { return other(); }
+
+  bool number_unsigned(number_unsigned_t /*value*/) override { return other(); }
+
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return other(); }
+
+  bool binary(binary_t& /*value*/) override { return other(); }
+
+  bool string(string_t& text) override {
+    if (!is_wanted()) return other();
+    if (const Status plain = check_file_name(text); !plain)
+      return refuse("the file of tensor '" + echo(key_) + "': " + plain.error().detail);
+    if (!found_.files.emplace(key_, text).second)
+      return refuse("tensor '" + echo(key_) + "' is named twice");
+    return true;
+  }
+
+  bool key(string_t& text) override {
+    key_ = std::move(text);
+    return true;
+  }
+
+  bool start_object(std::size_t /*size*/) override {
+    if (depth_ == 1 && key_ == kMapKey) {
+      if (has_map_) return refuse("weight_map is named twice");
+      has_map_ = in_map_ = true;
+    } else if (depth_ > 0 && !other()) {
+      return false;
+    }
+    return deeper();
+  }
+
+  bool end_object() override {
+    if (--depth_ == 1) in_map_ = false;
+    return true;
+  }
+
+  bool start_array(std::size_t /*size*/) override { return other() && deeper(); }
+
+  bool end_array() override {
+    --depth_;
+    return true;
+  }
+
+  bool parse_error(std::size_t /*at*/, const std::string& /*token*/,
+                   const nlohmann::json::exception& /*why*/) override {
+    return false;
+  }
+
+  [[nodiscard]] Result<work::ScannedIndex> result(bool is_whole) {
+    if (error_.empty() && !is_whole) error_ = "is not a JSON object";
+    if (error_.empty() && !has_map_) error_ = "weight_map is missing or not an object";
+    if (!error_.empty()) return fail(ErrorCode::runtime, kIndexFile, error_);
+    return std::move(found_);
+  }
+
+ private:
+  /// More would be no index, and its parser's stack is bounded.
+  static constexpr std::size_t kDepthMax = 16;
+
+  bool refuse(std::string why) {
+    if (error_.empty()) error_ = std::move(why);
+    return false;
+  }
+
+  bool deeper() { return ++depth_ <= kDepthMax || refuse("is nested too deeply"); }
+
+  [[nodiscard]] bool is_wanted() const {
+    return in_map_ && depth_ == 2 &&
+           std::any_of(prefixes_.begin(), prefixes_.end(),
+                       [this](const std::string& prefix) { return key_.starts_with(prefix); });
+  }
+
+  /// A value that is no file's name.
+  bool other() {
+    if (is_wanted()) return refuse("the file of tensor '" + echo(key_) + "' is not a string");
+    return depth_ > 0 || refuse("is not a JSON object");
+  }
+
+  const std::vector<std::string>& prefixes_;
+  work::ScannedIndex found_;
+  std::string key_;
+  std::string error_;
+  std::size_t depth_ = 0;
+  bool in_map_ = false;
+  bool has_map_ = false;
+};
+
+}  // namespace
+
+Result<work::ScannedIndex> scan_index(const work::ScanIndex& job) {
+  const std::string_view text = job.json.text();
+  if (const auto foreign = foreign_file(text))
+    return fail(ErrorCode::runtime, kIndexFile, *foreign);
+  IndexScan scan(job.prefixes);
+  const bool is_whole = nlohmann::json::sax_parse(text.begin(), text.end(), &scan);
+  return scan.result(is_whole);
+}
+
+}  // namespace tenzro::prepare

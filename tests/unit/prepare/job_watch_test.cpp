@@ -1,0 +1,196 @@
+// What is told of prepare jobs while they wait and run, and what of a checkpoint's server ends
+// them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/checkpoint_folder.hpp"
+#include "support/node_world.hpp"
+#include "unit/prepare/served_file.hpp"
+
+namespace tenzro::testing {
+namespace {
+
+using rpc::PrepareState;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using Shape = CheckpointFolder::Shape;
+
+const std::string kHub = "https://files.example/m";
+
+rpc::PrepareExpertsCall call_for(const std::string& source) {
+  return {.model = "toy", .layer = 0, .source = source};
+}
+
+rpc::PrepareStatusAnswer status_of(NodeWorld& world, const std::string& id,
+                                   bool is_summary = false) {
+  const RequestId request = world.begin(rpc::PrepareStatusCall{id, is_summary});
+  return expect_answer<rpc::PrepareStatusAnswer>(*world.answer(request));
+}
+
+std::vector<rpc::PrepareStatusAnswer> jobs_of(NodeWorld& world) {
+  const RequestId request = world.begin(rpc::PrepareListCall{});
+  return expect_answer<rpc::PrepareListAnswer>(*world.answer(request)).jobs;
+}
+
+/// The job's end, or the refusal of its start.
+std::string error_of(NodeWorld& world, const rpc::PrepareExpertsCall& call) {
+  const auto started = world.call(call);
+  if (!started) return "start: " + started.error().message();
+  const auto& answer = std::get<rpc::PrepareStartedAnswer>(*started);
+  return status_of(world, answer.job_id).error.value_or("");
+}
+
+TEST(PrepareWatch, AJobThatWaitsForItsConfigIsListedAndCanBeCancelled) {
+  NodeWorld::Setup setup;
+  setup.options.prepare.jobs_max = 1;
+  NodeWorld world(setup);
+  world.web = [](const work::Download&) {
+    return work::Downloaded{.status = 429, .wait = std::chrono::minutes(10)};
+  };
+  const RequestId start = world.begin(call_for(kHub));
+  world.settle();
+  EXPECT_FALSE(world.answer(start));
+  const auto jobs = jobs_of(world);
+  ASSERT_THAT(jobs, SizeIs(1));
+  EXPECT_EQ(jobs[0].state, PrepareState::waiting);
+  EXPECT_EQ(jobs[0].source, kHub);
+  EXPECT_TRUE(jobs[0].progress.rate_limit_ms);
+  EXPECT_EQ(status_of(world, jobs[0].job_id).state, PrepareState::waiting);
+  EXPECT_EQ(world.call(call_for(kHub)).error().code, ErrorCode::busy);
+  const auto cancelled =
+      expect_answer<rpc::PrepareCancelAnswer>(world.call(rpc::PrepareCancelCall{jobs[0].job_id}));
+  EXPECT_TRUE(cancelled.cancelled);
+  const auto refused = world.answer(start);
+  ASSERT_TRUE(refused);
+  ASSERT_FALSE(*refused);
+  EXPECT_EQ(refused->error().message(), "the job was cancelled before it began");
+  EXPECT_THAT(jobs_of(world), IsEmpty());
+  const CheckpointFolder folder(Shape{});
+  EXPECT_EQ(error_of(world, call_for(folder.path())), "");  // its place is free again
+}
+
+TEST(PrepareWatch, ASummaryCountsTheBlobsAndLeavesThemOut) {
+  const CheckpointFolder folder(Shape{.experts = 4});
+  NodeWorld world;
+  const auto started =
+      expect_answer<rpc::PrepareStartedAnswer>(world.call(call_for(folder.path())));
+  const auto summary = status_of(world, started.job_id, true);
+  EXPECT_EQ(summary.state, PrepareState::completed);
+  EXPECT_EQ(summary.completed_experts, 4U);
+  EXPECT_THAT(summary.experts, IsEmpty());
+  EXPECT_FALSE(summary.gate);
+  const auto whole = status_of(world, started.job_id);
+  EXPECT_THAT(whole.experts, SizeIs(4));
+  EXPECT_EQ(whole.progress.bytes_published, summary.progress.bytes_published);
+}
+
+TEST(PrepareWatch, NoMoreIsReadThanIsWanted) {
+  const CheckpointFolder folder(Shape{.experts = 5});
+  NodeWorld world;
+  const RequestId start = world.begin(call_for(folder.path()));
+  std::string id;
+  while (world.work()) {
+    if (const auto started = world.answer(start); started)
+      id = expect_answer<rpc::PrepareStartedAnswer>(*started).job_id;
+    if (id.empty()) continue;
+    const auto progress = status_of(world, id, true).progress;
+    if (progress.bytes_wanted > 0) {
+      EXPECT_LE(progress.bytes_read, progress.bytes_wanted);
+    }
+  }
+  const auto ended = status_of(world, id, true);
+  EXPECT_EQ(ended.state, PrepareState::completed);
+  EXPECT_EQ(ended.progress.bytes_read, ended.progress.bytes_wanted);
+}
+
+TEST(PrepareWatch, AJobWhoseLogCannotBeWrittenFailsSayingSo) {
+  const CheckpointFolder folder(Shape{});
+  NodeWorld::Setup setup;
+  bool is_full = false;
+  setup.store_fault = [&](const work::StoreOp& op) -> Status {
+    if (!is_full || !std::holds_alternative<work::LogJob>(op)) return {};
+    return fail(ErrorCode::no_space, "jobs.db", "is full");
+  };
+  NodeWorld world(setup);
+  is_full = true;
+  EXPECT_EQ(error_of(world, call_for(folder.path())), "the job's log: jobs.db: is full");
+  ASSERT_THAT(jobs_of(world), SizeIs(1));
+  is_full = false;
+  const std::string id = jobs_of(world)[0].job_id;
+  ASSERT_TRUE(world.call(rpc::PrepareResumeCall{id}));
+  EXPECT_EQ(status_of(world, id).state, PrepareState::completed);
+}
+
+TEST(PrepareWatch, AnIndexThatIsSomethingElseIsSaidToBeThat) {
+  const std::string name = "model.safetensors.index.json";
+
+  const struct {
+    const char* text;
+    const char* why;
+  } cases[] = {
+      {"<!doctype html><p>sign in", "the file is an HTML page"},
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
+       "the file is a git LFS pointer, not the data it names"},
+      {"[1]", "is not a JSON object"},
+      {R"({"weight_map":{})", "is not a JSON object"},
+      {R"({"metadata":{"weight_map":{}}})", "weight_map is missing or not an object"},
+      {R"({"weight_map":{},"weight_map":{}})", "weight_map is named twice"},
+      {R"({"weight_map":{"model.layers.0.mlp.gate.weight":["a"]}})",
+       "the file of tensor 'model.layers.0.mlp.gate.weight' is not a string"},
+      {R"({"weight_map":{"model.layers.0.mlp.a":"a","model.layers.0.mlp.a":"b"}})",
+       "tensor 'model.layers.0.mlp.a' is named twice"},
+  };
+
+  for (const auto& one : cases) {
+    const CheckpointFolder folder(Shape{});
+    folder.write(name, one.text);
+    NodeWorld world;
+    EXPECT_EQ(error_of(world, call_for(folder.path())), name + ": " + one.why) << one.text;
+  }
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += R"({"a":)";
+  const CheckpointFolder folder(Shape{});
+  folder.write(name, deep);
+  NodeWorld world;
+  EXPECT_EQ(error_of(world, call_for(folder.path())), name + ": is nested too deeply");
+}
+
+TEST(PrepareWatch, ARepositoryThatChangesBetweenItsFilesEndsTheJobNamingBothCommits) {
+  const CheckpointFolder folder(Shape{});
+  NodeWorld world;
+  world.web = [&](const work::Download& download) {
+    work::Downloaded downloaded = serve(folder.path(), download);
+    const bool is_config = download.url.ends_with("config.json");
+    downloaded.commit = is_config ? "0123abc" : "4567def";
+    return downloaded;
+  };
+  EXPECT_EQ(error_of(world, call_for(kHub)),
+            "model.safetensors.index.json: is of commit 4567def, and 'config.json' was of commit "
+            "0123abc: the repository was changed since the job began");
+}
+
+TEST(PrepareWatch, AnImatrixOverHttpGivesTheBlobsOfTheFolder) {
+  const std::string folder = std::string(TENZRO_TEST_DATA) + "/gguf";
+  const auto type = tensor::WeightType::q4_k;
+  rpc::PrepareExpertsCall call = call_for(folder + "/two_experts.gguf");
+  call.quant = rpc::QuantPlan{type, type, type, "\"q4_k\""};
+  std::vector<std::string> uris;
+  for (const bool has_imatrix : {true, false}) {
+    for (const std::string& source : {folder, kHub}) {
+      NodeWorld world;
+      world.web = [&](const work::Download& download) { return serve(folder, download); };
+      call.source = source + "/two_experts.gguf";
+      call.imatrix = has_imatrix ? std::optional<std::string>("imatrix.gguf") : std::nullopt;
+      const auto started = expect_answer<rpc::PrepareStartedAnswer>(world.call(call));
+      const auto status = status_of(world, started.job_id);
+      ASSERT_EQ(status.state, PrepareState::completed) << status.error.value_or("");
+      uris.push_back(status.experts.at(0).uri);
+    }
+  }
+  EXPECT_EQ(uris[0], uris[1]);
+  EXPECT_NE(uris[1], uris[3]);
+}
+
+}  // namespace
+}  // namespace tenzro::testing
