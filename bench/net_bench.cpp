@@ -6,6 +6,7 @@
 // blobs and calls have connections of their own. Rows:
 //   echo 1 KiB         one call at a time: request and reply of 1 KiB
 //   echo 1 KiB x 64    64 calls under way: calls a second
+//   layer call         one at a time: a request of 70 KB, a reply of 256 KiB, as 32 rows of a layer
 //   bulk               replies of 4 MiB to empty requests, four under way
 //   bulk, upload       requests of 4 MiB, empty replies
 // and, as the ceiling, `raw`: the same bytes as plain UDP datagrams of one packet's size, sent with
@@ -35,6 +36,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kBulkBytes = 4 << 20;
 constexpr std::size_t kSmallBytes = 1024;
+constexpr std::size_t kLayerRequestBytes = 70'000;
+constexpr std::size_t kLayerReplyBytes = 256 << 10;
 constexpr std::size_t kSegment = 1452;
 constexpr std::size_t kBatchSegments = 44;
 
@@ -76,10 +79,13 @@ class Node final : public net::Handler {
     return {.id = key_.public_key(), .addresses = {endpoint_->address()}};
   }
 
-  /// Serves requests of any size: long ones with nothing, empty ones with `bulk`, others with
-  /// themselves.
+  /// Serves requests of any size: long ones with nothing, those of a layer's size with such a
+  /// reply, empty ones with `bulk`, others with themselves.
   void on_request(net::Request request) override {
     if (request.bytes.empty()) return endpoint_->reply(request.id, {bulk_});
+    if (request.bytes.size() == kLayerRequestBytes) {
+      return endpoint_->reply(request.id, {bulk_.slice(0, kLayerReplyBytes)});
+    }
     if (request.bytes.size() > kSmallBytes) return endpoint_->reply(request.id, {});
     endpoint_->reply(request.id, {request.bytes});
   }
@@ -213,6 +219,11 @@ int main(int argc, char** argv) {
   std::vector<double> laps = client.run(target, small, 1000 * samples, 1);
   for (double& lap : laps) lap *= 1e6;
   add(bench::make_row("echo 1 KiB", "ours", 2, "us", std::move(laps), 60));
+  const BufferRef layer = BufferRef::copy_of(std::string(kLayerRequestBytes, 'y'));
+  client.run(target, layer, 20, 1);
+  laps = client.run(target, layer, 200 * samples, 1);
+  for (double& lap : laps) lap *= 1e6;
+  add(bench::make_row("layer call", "ours", 2, "us", std::move(laps)));
   Node source(3);
   Node sink(4);
   const net::Target bulk_target = source.target();

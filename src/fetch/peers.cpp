@@ -80,7 +80,7 @@ void Transfer::take_reply(Instant now, const Call& call, const wire::BlobReply& 
   Peer& peer = peers_[call.peer];
   if (reply.status == wire::BlobStatus::busy) {
     peer.why = "is busy";
-    pause(now, peer);
+    if (peer.paused_until <= now) pause(now, peer);  // calls that met it together count once
     if (!call.piece) {
       peer.standing = Standing::unasked;
     } else {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tenzro/base/bytes.hpp"
 #include "tenzro/forward/flight.hpp"
 
 namespace tenzro::forward {
@@ -120,10 +121,12 @@ void Flight::note_setback(const Verdict& verdict, const Setback& setback) {
     ++tally_.failures;
   }
   tally_.busy += is_busy ? 1U : 0U;
+  Error error = setback.error;
+  error.detail += " (holder " + to_hex(verdict.provider) + ")";
   for (const PartIndex i : verdict.parts) {
     Part& part = parts_[i];
     part.met_busy = part.met_busy || is_busy;
-    part.last_error = holder_error({request_.layer.layer, part.expert}, setback.error);
+    part.last_error = holder_error({request_.layer.layer, part.expert}, error);
   }
 }
 

@@ -137,7 +137,7 @@ Duration Connection::rtt() const {
 }
 
 ngtcp2_tstamp Connection::expiry() const {
-  return is_dead_ ? UINT64_MAX : ngtcp2_conn_get_expiry(quic_);
+  return is_dead_ ? UINT64_MAX : std::min(ngtcp2_conn_get_expiry(quic_), resumes_at_);
 }
 
 void Connection::read(const Datagram& datagram, ngtcp2_tstamp now) {

@@ -23,6 +23,7 @@
 
 #include "mtu_guard.hpp"
 #include "ngtcp2_compat.hpp"
+#include "pacer.hpp"
 #include "packet_batch.hpp"
 #include "send_queue.hpp"
 #include "stream.hpp"
@@ -182,10 +183,8 @@ class Connection {
   void update_keep_alive();
   void credit(std::size_t bytes);
   void release(Stream& stream);
-  [[nodiscard]] bool is_near() const;
-  [[nodiscard]] bool has_room() const;
-  [[nodiscard]] std::size_t burst() const;
-  [[nodiscard]] bool pace(std::size_t sent, ngtcp2_tstamp now);
+  [[nodiscard]] Pacer::Path pacing_path() const;
+  [[nodiscard]] bool has_room(ngtcp2_tstamp now) const;
   [[nodiscard]] std::size_t write_packet(std::span<std::uint8_t> into, ngtcp2_path_storage& where,
                                          ngtcp2_pkt_info& info, ngtcp2_tstamp now);
 
@@ -206,9 +205,10 @@ class Connection {
   std::vector<std::pair<std::int64_t, Code>> shutdowns_;
   SendQueue queue_;
   MtuGuard mtu_;
-  std::size_t unacknowledged_ = 0;  ///< stream bytes
-  std::size_t withheld_ = 0;        ///< arrived, not yet credited
-  std::size_t unpaced_ = 0;         ///< sent since pacing last set a pause
+  Pacer pacer_;
+  ngtcp2_tstamp resumes_at_ = UINT64_MAX;  ///< the end of a pause that holds bytes back
+  std::size_t unacknowledged_ = 0;         ///< stream bytes
+  std::size_t withheld_ = 0;               ///< arrived, not yet credited
   int strikes_ = 0;
   bool is_connected_ = false;
   bool is_dead_ = false;

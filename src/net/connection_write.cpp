@@ -6,46 +6,23 @@
 namespace tenzro::net {
 namespace {
 
-/// Pauses shorter than this cost more than they smooth out: what the path carries in that time may
-/// leave at once.
-constexpr std::uint64_t kPauseMin = NGTCP2_MILLISECONDS;
-/// In flight to a peer that answers within kPauseMin. More is not faster, and overflows its socket:
-/// the loss would shrink the congestion window, which grows back slowly where round trips are
-/// short.
+/// In flight on a near path. More is not faster, and overflows the peer's socket: the loss would
+/// shrink the congestion window, which grows back slowly where round trips are short.
 constexpr std::size_t kNearBytesMax = 1 << 20;
-/// Of one turn, so that what arrives meanwhile is read.
-constexpr std::size_t kBurstBytesMax = 512 << 10;
 
 }  // namespace
 
-std::size_t Connection::burst() const {
+Pacer::Path Connection::pacing_path() const {
   const compat::PathState state = compat::path_state(quic_);
-  const std::uint64_t rtt = std::max<std::uint64_t>(state.smoothed_rtt, NGTCP2_MICROSECONDS);
-  // A window is at most some megabytes: no overflow.
-  const std::uint64_t carried = state.congestion_window * kPauseMin / rtt;
-  return std::max(ngtcp2_conn_get_send_quantum(quic_),
-                  static_cast<std::size_t>(std::min<std::uint64_t>(carried, kBurstBytesMax)));
-}
-
-bool Connection::is_near() const {
-  return compat::path_state(quic_).smoothed_rtt < kPauseMin;
+  return {.smoothed_rtt = state.smoothed_rtt,
+          .congestion_window = state.congestion_window,
+          .quantum = ngtcp2_conn_get_send_quantum(quic_)};
 }
 
 /// Whether stream bytes may go out.
-bool Connection::has_room() const {
-  if (ngtcp2_conn_get_max_data_left(quic_) == 0) return false;
-  return unacknowledged_ < kNearBytesMax || !is_near();
-}
-
-/// Whether there is a pause now, which the connection's expiry ends.
-bool Connection::pace(std::size_t sent, ngtcp2_tstamp now) {
-  // A window that comes round within the shortest pause paces itself by its acknowledgements.
-  if (is_near()) return false;
-  unpaced_ += sent;
-  if (unpaced_ < burst()) return false;
-  ngtcp2_conn_update_pkt_tx_time(quic_, now);
-  unpaced_ = 0;
-  return true;
+bool Connection::has_room(ngtcp2_tstamp now) const {
+  if (ngtcp2_conn_get_max_data_left(quic_) == 0 || pacer_.is_paused(now)) return false;
+  return unacknowledged_ < kNearBytesMax || !Pacer::is_near(pacing_path());
 }
 
 void Connection::write(ngtcp2_tstamp now) {
@@ -55,7 +32,7 @@ void Connection::write(ngtcp2_tstamp now) {
   ngtcp2_path_storage_zero(&where);
   ngtcp2_pkt_info info{};
   const std::size_t packet_max = mtu_.limit(ngtcp2_conn_get_max_tx_udp_payload_size(quic_));
-  const std::size_t budget = burst();
+  const std::size_t budget = Pacer::burst(pacing_path());
   std::size_t sent = 0;
   while (sent < budget && !context_.socket.is_blocked()) {
     const std::size_t size = write_packet(batch.room(packet_max), where, info, now);
@@ -66,8 +43,10 @@ void Connection::write(ngtcp2_tstamp now) {
   }
   batch.flush();
   if (is_dead_) return;
-  const bool is_paused = pace(sent, now);
+  const bool is_paused = pacer_.on_sent(now, sent, pacing_path());
   if (sent >= budget && !is_paused) owner_.on_dirty(*this);
+  const bool is_held = pacer_.is_paused(now) && !queue_.is_empty();
+  resumes_at_ = is_held ? pacer_.resumes_at() : UINT64_MAX;
   apply_shutdowns();
 }
 
@@ -76,7 +55,7 @@ void Connection::write(ngtcp2_tstamp now) {
 std::size_t Connection::write_packet(std::span<std::uint8_t> into, ngtcp2_path_storage& where,
                                      ngtcp2_pkt_info& info, ngtcp2_tstamp now) {
   while (true) {
-    Stream* stream = has_room() ? queue_.next() : nullptr;
+    Stream* stream = has_room(now) ? queue_.next() : nullptr;
     std::array<ngtcp2_vec, OutgoingBytes::kVectorsMax> vectors{};
     std::size_t count = 0;
     std::size_t offered = 0;

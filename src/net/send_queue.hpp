@@ -21,6 +21,9 @@ class SendQueue {
   /// No effect where it is queued already, or has nothing to send.
   void add(Stream& stream);
   void remove(Stream& stream);
+
+  [[nodiscard]] bool is_empty() const { return short_.empty() && long_.empty(); }
+
   /// Null where nothing is to be sent.
   [[nodiscard]] Stream* next();
 

@@ -351,6 +351,25 @@ TEST(Fetches, DiskThatFillsUpEndsTheFetchAndLeavesNothing) {
   EXPECT_FALSE(world.fetches.next_deadline());
 }
 
+TEST(Fetches, RangesThatMeetABusySourceTogetherPauseItOnce) {
+  FetchWorld world;
+  const std::string blob = FetchWorld::text_of(40);
+  const BlobHash hash = world.give({1}, blob);
+  int refusals = 4;
+  world.peers[FetchWorld::id_of(1)].answer =
+      [&refusals](const wire::BlobRequest& request) -> std::optional<work::CallResult> {
+    if (request.length == 0 || refusals == 0) return std::nullopt;
+    --refusals;
+    return FetchWorld::reply(FetchWorld::id_of(1), wire::BlobStatus::busy, 0, "");
+  };
+  const Instant begin = world.now;
+  ASSERT_TRUE(world.start(7, hash, {1}));
+  world.run_out();
+  EXPECT_EQ(world.blobs[hash], blob);
+  EXPECT_EQ(refusals, 0);
+  EXPECT_LE(world.now - begin, milliseconds(100));
+}
+
 TEST(Fetches, StoreThatIsBusyIsWrittenToLater) {
   FetchWorld world;
   const std::string blob = FetchWorld::text_of(100);

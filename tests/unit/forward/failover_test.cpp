@@ -1,6 +1,8 @@
 // Who is asked next when a holder fails, and what stays.
 #include <gtest/gtest.h>
 
+#include "tenzro/base/bytes.hpp"
+
 #include "scripted_mesh.hpp"
 
 namespace tenzro::forward {
@@ -107,7 +109,8 @@ TEST(Failover, WhenAllHaveFailedTheLastHoldersErrorIsTheAnswer) {
   ASSERT_TRUE(mesh.outcome().has_value());
   EXPECT_EQ(mesh.outcome()->error().code, ErrorCode::runtime);
   EXPECT_EQ(mesh.outcome()->error().message(),
-            "expert l3/e0 holder error: expert disk tier I/O error: gone");
+            "expert l3/e0 holder error: expert disk tier I/O error: gone (holder " +
+                to_hex(address(1)) + ")");
   EXPECT_EQ(mesh.finished(), 1U);
 }
 
@@ -226,6 +229,8 @@ TEST(Failover, ForwardAgainstAHolderThatIsAlwaysBusyEndsWithBusy) {
   }
   ASSERT_TRUE(mesh.outcome().has_value());
   EXPECT_EQ(mesh.outcome()->error().code, ErrorCode::busy);
+  EXPECT_NE(mesh.outcome()->error().message().find(to_hex(address(1))), std::string::npos)
+      << "the holder is named";
   EXPECT_EQ(mesh.standings().find(address(1))->streak, 0U);
 }
 

@@ -4,6 +4,7 @@
 #include "datagram.hpp"
 #include "mtu_guard.hpp"
 #include "own_address.hpp"
+#include "pacer.hpp"
 #include "send_queue.hpp"
 #include "socket_address.hpp"
 #include "stream.hpp"
@@ -51,6 +52,42 @@ TEST(OutgoingBytesTest, PartsAreGatheredFromWhereSendingStoppedAndLetGoWhenAckno
   out.on_acknowledged(7);
   EXPECT_EQ(out.unacknowledged(), 0U);
   EXPECT_EQ(first.mutable_bytes().size(), 3U);  // asserts that nobody else holds it
+}
+
+TEST(PacerTest, WhatWentOverANearPathBringsNoPauseWhenThePathIsNearNoMore) {
+  constexpr Pacer::Path kNear{.smoothed_rtt = 200'000, .congestion_window = 400'000};
+  constexpr Pacer::Path kLate{.smoothed_rtt = 1'200'000, .congestion_window = 400'000};
+  Pacer pacer;
+  for (std::uint64_t turn = 0; turn < 10'000; ++turn)
+    EXPECT_FALSE(pacer.on_sent(turn, 400'000, kNear));
+  EXPECT_FALSE(pacer.is_paused(10'000));
+  ASSERT_TRUE(pacer.on_sent(10'000, 400'000, kLate));
+  EXPECT_TRUE(pacer.is_paused(10'000));
+  EXPECT_LE(pacer.resumes_at() - 10'000, kLate.smoothed_rtt);
+  EXPECT_FALSE(pacer.is_paused(pacer.resumes_at()));
+}
+
+TEST(PacerTest, ABurstLeavesAtOnceAndThePausesMakeAQuarterMoreThanAWindowARoundTrip) {
+  constexpr Pacer::Path kFar{
+      .smoothed_rtt = 20'000'000, .congestion_window = 1'000'000, .quantum = 14'000};
+  EXPECT_EQ(Pacer::burst(kFar), 50'000U);
+  Pacer pacer;
+  EXPECT_FALSE(pacer.on_sent(0, 49'999, kFar));
+  std::uint64_t now = 0;
+  std::uint64_t sent = 0;
+  while (sent < 50 * kFar.congestion_window) {
+    pacer.on_sent(now, 10'000, kFar);
+    sent += 10'000;
+    if (pacer.is_paused(now)) now = pacer.resumes_at();
+  }
+  const double round_trips = static_cast<double>(now) / static_cast<double>(kFar.smoothed_rtt);
+  EXPECT_NEAR(round_trips, 50 / 1.25, 0.5);
+}
+
+TEST(PacerTest, AWindowOfNothingIsNoDivisionByZero) {
+  Pacer pacer;
+  EXPECT_TRUE(pacer.on_sent(0, 1, {.smoothed_rtt = 5'000'000}));
+  EXPECT_EQ(Pacer::burst({}), 0U);
 }
 
 TEST(SendQueueTest, ShortMessagesGoFirstAndLongOnesByAge) {
