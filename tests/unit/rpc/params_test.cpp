@@ -327,10 +327,10 @@ TEST(PrepareExperts, SaysWhatIsWrong) {
 
 TEST(PrepareJobs, AreNamedByTheirId) {
   EXPECT_EQ(text_of(call_of<PrepareStatusCall>("tenzro_moePrepareStatus", R"({"job_id":"j"})")),
-            "14 PrepareStatus job_id=j is_summary=false");
+            "14 PrepareStatus job_id=j is_summary=0");
   EXPECT_EQ(text_of(call_of<PrepareStatusCall>("tenzro_moePrepareStatus",
                                                R"({"job_id":"j","summary":true})")),
-            "14 PrepareStatus job_id=j is_summary=true");
+            "14 PrepareStatus job_id=j is_summary=1");
   EXPECT_EQ(text_of(call_of<PrepareCancelCall>("tenzro_moePrepareCancel", R"({"job_id":"j"})")),
             "16 PrepareCancel job_id=j");
   EXPECT_EQ(text_of(call_of<PrepareResumeCall>("tenzro_moePrepareResume", R"({"job_id":"j"})")),
