@@ -49,11 +49,10 @@ void Node::start_forward(Instant now, RequestId request, rpc::ForwardCall call, 
                            .deadline = now + options_.forward_deadline};
   if (route.router_hidden) forward.router_hidden = std::move(route.router_hidden->data);
   if (route.token_ids) forward.token_ids = std::move(*route.token_ids);
-  ForwardWait wait{std::make_unique<forward::Flight>(std::move(forward), *gate, mesh_), now,
-                   *top_k};
+  auto flight = std::make_unique<forward::Flight>(std::move(forward), *gate, mesh_);
   forward::Outbox actions;
-  wait.flight->start(now, actions);
-  requests_.at(request) = std::move(wait);
+  flight->start(now, actions);
+  requests_.at(request) = ForwardWait{std::move(flight), now, *top_k};
   queue_forward(request, std::move(actions));
 }
 
