@@ -269,8 +269,8 @@ TEST(ServeExec, ExpertsThatDoNotFitTogetherAreServedInTurns) {
   const auto status =
       expect_answer<rpc::ExpertStatusAnswer>(sizes.world.call(rpc::ExpertStatusCall{}));
   NodeWorld::Setup setup;
-  // One of three, with room to read it in.
-  setup.options.holder.memory_budget_bytes = status.memory_bytes * 2 / 3 - 1;
+  // Two of three: one and its bytes while it is loaded.
+  setup.options.holder.memory_budget_bytes = status.memory_bytes * 3 / 4;
   PeerWorld peers(node::ExecuteRule::open, WeightType::f32, std::move(setup));
   peers.call.batches.insert(peers.call.batches.begin() + 1, {1, {3}, {}});
   const auto verified = peers.ask_exec();
