@@ -1,6 +1,7 @@
 #include "layer_plan.hpp"
 
 #include <cmath>
+#include <utility>
 
 #include "layer_names.hpp"
 #include "matrix_finder.hpp"
@@ -91,9 +92,10 @@ Status check_unscaled(const Checkpoint& checkpoint, const LayerNames& names,
   for (const std::string& stem : {stems.gate, stems.up, stems.down}) {
     const std::string scale = stem + ".scale";
     if (stem.empty() || scale == of_gate || find(scale) == nullptr) continue;
-    return fail(ErrorCode::runtime, stem + ".weight",
-                "tensor '" + stem + ".weight' has a scale of its own ('" + scale +
-                    "'), which is not supported");
+    std::string problem = "tensor '";
+    problem.append(stem).append(".weight' has a scale of its own ('").append(scale);
+    problem += "'), which is not supported";
+    return fail(ErrorCode::runtime, stem + ".weight", std::move(problem));
   }
   return {};
 }
