@@ -8,8 +8,8 @@
 namespace tenzro::gossip {
 namespace {
 
-template <typename Map>
-auto find_prefix(const Map& map, const wire::AddressPrefix& prefix) {
+auto find_prefix(const std::map<ProviderAddress, membership::Tombstone>& map,
+                 const wire::AddressPrefix& prefix) {
   ProviderAddress low{};
   std::copy(prefix.begin(), prefix.end(), low.begin());
   const auto it = map.lower_bound(low);
@@ -47,21 +47,23 @@ void note_contact(const membership::Membership& members, const work::PeerRequest
 
 }  // namespace
 
-std::optional<ProviderAddress> Gossip::address_with(const wire::AddressPrefix& prefix) const {
-  if (prefix == wire::prefix_of(self_)) return self_;
-  if (const auto peer = find_prefix(members_.peers(), prefix); peer != members_.peers().end())
-    return peer->first;
+Gossip::Known Gossip::known_as(const wire::AddressPrefix& prefix) const {
+  if (prefix == wire::prefix_of(self_)) {
+    return {.address = &self_,
+            .version = version_.packed(),
+            .beat = own_beat_.empty() ? nullptr : &own_beat_};
+  }
+  if (const auto* entry = members_.find(prefix)) {
+    return {.address = &entry->first,
+            .peer = &entry->second,
+            .version = entry->second.beat.version.packed(),
+            .beat = entry->second.sealed_beat.get()};
+  }
   const auto gone = find_prefix(members_.tombstones(), prefix);
-  if (gone == members_.tombstones().end()) return std::nullopt;
-  return gone->first;
-}
-
-std::uint64_t Gossip::version_of(const wire::AddressPrefix& prefix) const {
-  const auto address = address_with(prefix);
-  if (!address) return 0;
-  if (*address == self_) return version_.packed();
-  if (const membership::Peer* peer = members_.find(*address)) return peer->beat.version.packed();
-  return members_.tombstones().at(*address).version.packed();
+  if (gone == members_.tombstones().end()) return {};
+  return {.address = &gone->first,
+          .version = gone->second.version.packed(),
+          .beat = gone->second.goodbye.get()};
 }
 
 const wire::Bytes* Gossip::sealed_beat(const ProviderAddress& address) const {
@@ -103,7 +105,8 @@ void Gossip::answer_digest(const std::vector<wire::DigestEntry>& theirs,
     while (mine != ours.end() && mine->prefix < entry.prefix) ++mine;
     const bool is_told = mine != ours.end() && mine->prefix == entry.prefix;
     if (is_told && mine->version >= entry.version) continue;
-    if (entry.version > version_of(entry.prefix) && reply.wanted.size() < wire::kGossipWantedMax)
+    if (entry.version > known_as(entry.prefix).version &&
+        reply.wanted.size() < wire::kGossipWantedMax)
       reply.wanted.push_back(entry.prefix);
   }
   std::size_t bytes = 0;
@@ -113,8 +116,7 @@ void Gossip::answer_digest(const std::vector<wire::DigestEntry>& theirs,
     const bool has_it =
         other != known.end() && other->prefix == entry.prefix && other->version >= entry.version;
     if (has_it) continue;
-    const auto address = address_with(entry.prefix);
-    const wire::Bytes* beat = address ? sealed_beat(*address) : nullptr;
+    const wire::Bytes* beat = known_as(entry.prefix).beat;
     if (beat == nullptr) continue;
     bytes += beat->size();
     if (bytes > options_.reply_bytes_max || reply.beats.size() >= options_.signatures_max) return;
@@ -124,29 +126,24 @@ void Gossip::answer_digest(const std::vector<wire::DigestEntry>& theirs,
 
 void Gossip::answer_wanted(const wire::GossipMessage& request, wire::GossipMessage& reply) {
   std::size_t bytes = 0;
-  const auto add_beat = [&](const ProviderAddress& address) {
-    const wire::Bytes* beat = sealed_beat(address);
+  const auto add_beat = [&](const wire::Bytes* beat) {
     if (beat == nullptr || reply.beats.size() >= options_.signatures_max) return;
     bytes += beat->size();
     reply.beats.push_back(*beat);
   };
-  for (const wire::AddressPrefix& prefix : request.wanted) {
-    if (const auto address = address_with(prefix)) add_beat(*address);
-  }
+  for (const wire::AddressPrefix& prefix : request.wanted) add_beat(known_as(prefix).beat);
   for (const wire::AddressPrefix& prefix : request.records_wanted) {
-    const auto address = address_with(prefix);
-    if (!address) continue;
-    const membership::Peer* peer = members_.find(*address);
-    const wire::Bytes* record = *address == self_ ? &own_record_
-                                : peer != nullptr ? peer->sealed_record.get()
-                                                  : nullptr;
+    const Known known = known_as(prefix);
+    const wire::Bytes* record = known.address == &self_ ? &own_record_
+                                : known.peer != nullptr ? known.peer->sealed_record.get()
+                                                        : nullptr;
     if (record == nullptr || record->empty()) continue;
     // A record larger than what a reply may hold beside others goes alone.
     if (bytes > 0 && bytes + record->size() > options_.reply_bytes_max) return;
     if (reply.records.size() >= wire::kGossipRecordsMax) return;
     bytes += record->size();
     reply.records.push_back(*record);
-    add_beat(*address);
+    add_beat(known.beat);
   }
 }
 

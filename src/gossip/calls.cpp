@@ -233,14 +233,15 @@ void Gossip::pull(Instant now, Outbox& out) {
   wanted_at_.reset();
   for (auto it = wanted_.begin(); it != wanted_.end();) {
     auto& [prefix, wanted] = *it;
-    const bool is_had = wanted.is_announced_only && version_of(prefix) >= wanted.version;
+    const bool is_had = wanted.is_announced_only && known_as(prefix).version >= wanted.version;
     if (is_had || (!wanted.is_asked && wanted.attempts >= kPullAttemptsMax)) {
       it = wanted_.erase(it);
       continue;
     }
     if (!wanted.is_asked && wanted.due <= now && !wanted.is_announced_only) {
-      const auto address = address_with(prefix);
-      if (address) wanted.due = std::max(wanted.due, members_.record_opens(*address));
+      const Known known = known_as(prefix);
+      if (known.address != nullptr)
+        wanted.due = std::max(wanted.due, members_.record_opens(*known.address));
     }
     if (!wanted.is_asked && wanted.due <= now) {
       join_ask(now, prefix, wanted, asks[wanted.sources[wanted.attempts % wanted.sources.size()]]);

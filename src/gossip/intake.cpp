@@ -38,11 +38,12 @@ Gossip::Intake Gossip::take_items(Instant now, const wire::GossipMessage& messag
   }
   const auto link = links_.find(from);
   for (const wire::DigestEntry& entry : message.announced) {
-    if (version_of(entry.prefix) < entry.version) {
+    const Known known = known_as(entry.prefix);
+    if (known.version < entry.version) {
       want(now, entry.prefix, entry.version, from, true);
-    } else if (link != links_.end()) {
+    } else if (link != links_.end() && known.address != nullptr) {
       // The peer has it: it need not hear of it from here.
-      if (const auto address = address_with(entry.prefix)) link->second.queue.erase(*address);
+      link->second.queue.erase(*known.address);
     }
   }
   return intake;

@@ -38,20 +38,22 @@ void Gossip::flush(Instant now, const EndpointId& peer, LinkState& link, Outbox&
   if (link.is_calling) return;
   wire::GossipMessage message{.link = wire::Link::wanted};
   Call call{.kind = CallKind::push};
-  while (!link.queue.empty() && call.items.size() < options_.signatures_max) {
-    const auto item = link.queue.extract(link.queue.begin());
-    const wire::Bytes* beat = sealed_beat(item.key());
+  auto item = link.queue.begin();
+  for (; item != link.queue.end() && call.items.size() < options_.signatures_max; ++item) {
+    const auto& [address, in_full] = *item;
+    const membership::Peer* known = members_.find(address);
+    const wire::Bytes* beat = known != nullptr ? known->sealed_beat.get() : sealed_beat(address);
     if (beat == nullptr) continue;
-    if (item.mapped()) {
+    if (in_full) {
       message.beats.push_back(*beat);
     } else {
-      const membership::Peer* known = members_.find(item.key());
-      const wire::AddressPrefix prefix = wire::prefix_of(item.key());
+      const wire::AddressPrefix prefix = wire::prefix_of(address);
       message.announced.push_back(
-          {prefix, known != nullptr ? known->complete.packed() : version_of(prefix)});
+          {prefix, known != nullptr ? known->complete.packed() : known_as(prefix).version});
     }
-    call.items.push_back(item.key());
+    call.items.push_back(address);
   }
+  link.queue.erase(link.queue.begin(), item);
   link.flush_at.reset();
   if (!link.queue.empty()) link.flush_at = now + options_.flush_after;
   if (call.items.empty()) return;

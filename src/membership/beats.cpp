@@ -47,10 +47,14 @@ Verdict Membership::refuse(Verdict verdict, const wire::Beat& beat, std::int64_t
 }
 
 bool Membership::is_news(const ProviderAddress& address, const wire::Beat& beat) const {
-  if (const Peer* peer = find(address)) return beat.version > peer->beat.version;
+  if (const Peer* peer = find(address)) return is_newer(beat, peer, nullptr);
   const auto tombstone = tombstones_.find(address);
-  if (tombstone == tombstones_.end()) return !beat.is_leaving;
-  return beat.version > tombstone->second.version;
+  return is_newer(beat, nullptr, tombstone == tombstones_.end() ? nullptr : &tombstone->second);
+}
+
+bool Membership::is_newer(const wire::Beat& beat, const Peer* peer, const Tombstone* tombstone) {
+  if (peer != nullptr) return beat.version > peer->beat.version;
+  return tombstone == nullptr ? !beat.is_leaving : beat.version > tombstone->version;
 }
 
 bool Membership::is_admitted(const EndpointId& key) const {
@@ -76,31 +80,32 @@ Verdict Membership::on_beat(Instant now, const wire::Beat& beat, wire::Bytes sea
                               static_cast<std::int64_t>(std::min(beat.wall_ms, kWallMax));
   const auto skew_ms = std::chrono::duration_cast<std::chrono::milliseconds>(options_.skew_max);
   if (!is_admitted(beat.public_key)) return refuse(Verdict::denied, beat, lag_ms, out);
-  if (!is_news(address, beat)) return refuse(Verdict::known, beat, lag_ms, out);
+  auto place = index_.find(address);
+  Peer* peer = place ? &(*place)->second : nullptr;
+  const auto buried = tombstones_.find(address);
+  const Tombstone* tombstone = buried == tombstones_.end() ? nullptr : &buried->second;
+  if (!is_newer(beat, peer, tombstone)) return refuse(Verdict::known, beat, lag_ms, out);
   if (lag_ms < -skew_ms.count()) return refuse(Verdict::from_future, beat, lag_ms, out);
-  auto it = peers_.find(address);
-  const auto tombstone = tombstones_.find(address);
-  Peer* peer = it == peers_.end() ? nullptr : &it->second;
   const Duration ttl = peer != nullptr ? ttl_of(*peer) : options_.heartbeat * 3;
-  const Age age = age_of(lag_ms, beat, heard, peer,
-                         tombstone == tombstones_.end() ? nullptr : &tombstone->second);
+  const Age age = age_of(lag_ms, beat, heard, peer, tombstone);
   if (std::chrono::milliseconds(lag_ms) > options_.skew_max + ttl || age.age >= ttl) {
     if (!beat.is_leaving || peer == nullptr) return refuse(Verdict::too_old, beat, lag_ms, out);
   }
   ++totals_.beats;
   if (beat.is_leaving) {
     ++totals_.goodbyes;
-    if (peer == nullptr) it = peers_.emplace(address, Peer{.key = beat.public_key}).first;
-    set_pending(address, it->second, {}, nullptr);
-    it->second.beat = beat;
-    it->second.lag_ms = age.lag_ms;
-    bury(now, it, std::make_shared<const wire::Bytes>(std::move(sealed)), out);
+    if (!place) place = add_peer(address, beat.public_key);
+    peer = &(*place)->second;
+    set_pending(address, *peer, {}, nullptr);
+    peer->beat = beat;
+    peer->lag_ms = age.lag_ms;
+    bury(now, *place, std::make_shared<const wire::Bytes>(std::move(sealed)), out);
     return Verdict::applied;
   }
   if (peer == nullptr) {
     if (peers_.size() >= options_.peers_max) return refuse(Verdict::full, beat, lag_ms, out);
-    peer = &peers_.emplace(address, Peer{.key = beat.public_key}).first->second;
-    if (tombstone != tombstones_.end()) tombstones_.erase(tombstone);
+    peer = &add_peer(address, beat.public_key)->second;
+    if (tombstone != nullptr) tombstones_.erase(buried);
   }
   peer->heard = now + -age.age;
   peer->lag_ms = age.lag_ms;

@@ -2,11 +2,26 @@
 
 #include <algorithm>
 
+#include "tenzro/base/assert.hpp"
+
 namespace tenzro::membership {
 
 const Peer* Membership::find(const ProviderAddress& address) const {
-  const auto it = peers_.find(address);
-  return it == peers_.end() ? nullptr : &it->second;
+  const auto place = index_.find(address);
+  return place ? &(*place)->second : nullptr;
+}
+
+const std::pair<const ProviderAddress, Peer>* Membership::find(
+    const wire::AddressPrefix& prefix) const {
+  const auto place = index_.find(prefix);
+  return place ? &**place : nullptr;
+}
+
+Membership::Peers::iterator Membership::add_peer(const ProviderAddress& address,
+                                                 const EndpointId& key) {
+  const auto added = peers_.emplace(address, Peer{.key = key}).first;
+  index_.insert(added);
+  return added;
 }
 
 std::uint64_t Membership::wall_ms(Instant now) const {
@@ -33,13 +48,18 @@ Duration Membership::ttl_of(const Peer& peer) const {
 }
 
 void Membership::set_deadline(const ProviderAddress& address, Peer& peer, Instant deadline) {
-  deadlines_.erase({peer.deadline, address});
   peer.deadline = deadline;
-  deadlines_.emplace(deadline, address);
+  if (!peer.queued) {
+    peer.queued = deadlines_.emplace(deadline, address).first;
+    return;
+  }
+  // Every beat comes here: no search for the old place, and the new one is near the end.
+  auto moved = deadlines_.extract(*peer.queued);
+  moved.value().first = deadline;
+  peer.queued = deadlines_.insert(deadlines_.end(), std::move(moved));
 }
 
-void Membership::bury(Instant now, std::map<ProviderAddress, Peer>::iterator peer,
-                      SharedBytes goodbye, Outbox& out) {
+void Membership::bury(Instant now, Peers::iterator peer, SharedBytes goodbye, Outbox& out) {
   const auto& [address, gone] = *peer;
   if (tombstones_.size() >= options_.peers_max) {
     tombstones_.erase(std::min_element(
@@ -53,11 +73,14 @@ void Membership::bury(Instant now, std::map<ProviderAddress, Peer>::iterator pee
                       .until = now + options_.tombstone_for,
                       .goodbye = std::move(goodbye)};
   if (gone.facts != nullptr) tombstone.addresses = gone.facts->addresses;
+  if (tombstones_.empty()) tombstones_end_ = tombstone.until;
+  tombstones_end_ = std::min(tombstones_end_, tombstone.until);
   tombstones_.insert_or_assign(address, std::move(tombstone));
   if (gone.facts != nullptr) out.emplace_back(PeerGone{address, said_goodbye});
   if (gone.health == Health::suspect) --suspects_;
-  deadlines_.erase({gone.deadline, address});
+  if (gone.queued) deadlines_.erase(*gone.queued);
   pending_.erase({gone.beat.record_digest, address});
+  index_.erase(peer);
   peers_.erase(peer);
 }
 
@@ -69,13 +92,12 @@ void Membership::on_pause(Instant now, Duration gap) {
     const Duration silence = peer.health == Health::alive ? ttl_of(peer) - options_.heartbeat / 2
                                                           : ttl_of(peer) + options_.heartbeat;
     peer.deadline = std::max(now, peer.heard + silence);
-    deadlines_.emplace(peer.deadline, address);
+    peer.queued = deadlines_.emplace(peer.deadline, address).first;
   }
 }
 
-void Membership::on_silence(Instant now, const ProviderAddress& address, Outbox& out) {
-  const auto it = peers_.find(address);
-  Peer& peer = it->second;
+void Membership::on_silence(Instant now, Peers::iterator silent, Outbox& out) {
+  auto& [address, peer] = *silent;
   const Duration ttl = ttl_of(peer);
   if (peer.health == Health::alive) {
     peer.health = Health::suspect;
@@ -88,18 +110,30 @@ void Membership::on_silence(Instant now, const ProviderAddress& address, Outbox&
   const Instant latest = peer.heard + (ttl + options_.heartbeat * 7 / 4);
   if (suspects_itself(now) && now < latest) return set_deadline(address, peer, latest);
   ++totals_.downs;
-  bury(now, it, nullptr, out);
+  bury(now, silent, nullptr, out);
 }
 
 void Membership::on_tick(Instant now, Outbox& out) {
   // Ends: a pass makes a peer suspect, puts its deadline after `now`, or removes it.
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
-    const ProviderAddress address = deadlines_.begin()->second;
-    on_silence(now, address, out);
+    const auto silent = index_.find(deadlines_.begin()->second);
+    TENZRO_ASSERT(silent.has_value());
+    on_silence(now, *silent, out);
   }
+  if (tombstones_end_ <= now) end_tombstones(now);
+}
+
+void Membership::end_tombstones(Instant now) {
+  std::optional<Instant> next;
   for (auto it = tombstones_.begin(); it != tombstones_.end();) {
-    it = it->second.until <= now ? tombstones_.erase(it) : std::next(it);
+    if (it->second.until <= now) {
+      it = tombstones_.erase(it);
+      continue;
+    }
+    next = next ? std::min(*next, it->second.until) : it->second.until;
+    ++it;
   }
+  if (next) tombstones_end_ = *next;
 }
 
 std::optional<Instant> Membership::next_deadline() const {

@@ -242,10 +242,16 @@ class Gossip {
                    Outbox& out);
   [[nodiscard]] std::vector<wire::DigestEntry> digest() const;
   [[nodiscard]] const wire::Bytes* sealed_beat(const ProviderAddress& address) const;
-  [[nodiscard]] std::optional<ProviderAddress> address_with(
-      const wire::AddressPrefix& prefix) const;
-  /// Newest version known of whoever has that prefix, told or not; 0 where nobody has.
-  [[nodiscard]] std::uint64_t version_of(const wire::AddressPrefix& prefix) const;
+
+  /// Whoever has that prefix: this node, a peer, or one that is gone.
+  struct Known {
+    const ProviderAddress* address = nullptr;  ///< null: nobody has it
+    const membership::Peer* peer = nullptr;
+    std::uint64_t version = 0;          ///< newest known, told or not
+    const wire::Bytes* beat = nullptr;  ///< newest that is told
+  };
+
+  [[nodiscard]] Known known_as(const wire::AddressPrefix& prefix) const;
 
   // links.cpp
   void maintain_links(Instant now, Outbox& out);

@@ -37,6 +37,7 @@
 
 #include "tenzro/base/ids.hpp"
 #include "tenzro/base/time.hpp"
+#include "tenzro/membership/address_index.hpp"
 #include "tenzro/wire/beat.hpp"
 #include "tenzro/wire/gossip_message.hpp"
 #include "tenzro/wire/provider_record.hpp"
@@ -46,6 +47,8 @@ namespace tenzro::membership {
 enum class Health : std::uint8_t { alive, suspect };
 
 using SharedBytes = std::shared_ptr<const wire::Bytes>;
+/// When whose silence next matters.
+using Deadlines = std::set<std::pair<Instant, ProviderAddress>>;
 
 struct Options {
   Duration heartbeat = std::chrono::seconds(10);
@@ -68,8 +71,9 @@ struct Peer {
   /// The record without its holdings; those stay in the bytes.
   std::shared_ptr<const wire::ProviderRecord> facts;
   Health health = Health::alive;
-  Instant heard;     ///< when its newest beat was made
-  Instant deadline;  ///< when silence next matters
+  Instant heard;                              ///< when its newest beat was made
+  Instant deadline;                           ///< when silence next matters
+  std::optional<Deadlines::iterator> queued;  ///< the deadline's place in their order
   SharedBytes pending_beat;
   Instant records_paid;  ///< see Membership::admit_record
   /// This node's wall clock minus the peer's, at least; includes the way.
@@ -148,6 +152,10 @@ class Membership {
   Membership(const Options& options, Instant now, std::uint64_t wall_ms)
       : options_(options), wall_origin_(now), wall_origin_ms_(wall_ms) {}
 
+  /// Its entries know their places in its tables.
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
   /// The wall clock at `now`, read again: it was set, or ran while this node's clock stood still.
   void set_wall(Instant now, std::uint64_t wall_ms);
 
@@ -176,6 +184,9 @@ class Membership {
   [[nodiscard]] std::optional<Instant> next_deadline() const;
 
   [[nodiscard]] const Peer* find(const ProviderAddress& address) const;
+  /// The first peer whose address starts so; null where none does.
+  [[nodiscard]] const std::pair<const ProviderAddress, Peer>* find(
+      const wire::AddressPrefix& prefix) const;
 
   [[nodiscard]] const std::map<ProviderAddress, Peer>& peers() const { return peers_; }
 
@@ -195,25 +206,33 @@ class Membership {
     std::int64_t lag_ms = 0;
   };
 
+  using Peers = std::map<ProviderAddress, Peer>;
+
+  /// Of two beats of a provider that is here, or was.
+  [[nodiscard]] static bool is_newer(const wire::Beat& beat, const Peer* peer,
+                                     const Tombstone* tombstone);
   Verdict refuse(Verdict verdict, const wire::Beat& beat, std::int64_t lag_ms, Outbox& out);
   [[nodiscard]] Age age_of(std::int64_t lag_ms, const wire::Beat& beat, Heard heard,
                            const Peer* peer, const Tombstone* tombstone) const;
   void apply(Instant now, const ProviderAddress& address, Peer& peer, const wire::Beat& beat,
              Outbox& out);
-  void bury(Instant now, std::map<ProviderAddress, Peer>::iterator peer, SharedBytes goodbye,
-            Outbox& out);
+  Peers::iterator add_peer(const ProviderAddress& address, const EndpointId& key);
+  void bury(Instant now, Peers::iterator peer, SharedBytes goodbye, Outbox& out);
+  void end_tombstones(Instant now);
   void set_pending(const ProviderAddress& address, Peer& peer, const wire::RecordDigest& digest,
                    SharedBytes beat);
   void set_deadline(const ProviderAddress& address, Peer& peer, Instant deadline);
-  void on_silence(Instant now, const ProviderAddress& address, Outbox& out);
+  void on_silence(Instant now, Peers::iterator silent, Outbox& out);
   [[nodiscard]] Duration ttl_of(const Peer& peer) const;
 
   Options options_;
   Instant wall_origin_;
   std::uint64_t wall_origin_ms_ = 0;
-  std::map<ProviderAddress, Peer> peers_;
+  Peers peers_;
+  AddressIndex<Peers::iterator> index_;  ///< of peers_
   std::map<ProviderAddress, Tombstone> tombstones_;
-  std::set<std::pair<Instant, ProviderAddress>> deadlines_;
+  Instant tombstones_end_;  ///< none ends before
+  Deadlines deadlines_;
   /// What the newest beats name and this node lacks.
   std::set<std::pair<wire::RecordDigest, ProviderAddress>> pending_;
   std::set<ProviderAddress> noticed_;  ///< whose clock an operator was told about
