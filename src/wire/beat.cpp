@@ -1,6 +1,7 @@
 #include "tenzro/wire/beat.hpp"
 
 #include "proto_bytes.hpp"
+#include "proto_wire.hpp"
 #include "record.pb.h"
 
 namespace tenzro::wire {
@@ -8,6 +9,49 @@ namespace {
 
 constexpr std::uint32_t kDraining = 1;
 constexpr std::uint32_t kLeaving = 2;
+
+/// Fields of proto/record.proto that hold bytes.
+constexpr std::uint32_t kPublicKey = 1;
+constexpr std::uint32_t kRecordDigest = 5;
+
+/// False where the length differs.
+template <std::size_t N>
+bool take_array(const ProtoField& field, std::array<std::uint8_t, N>& to) {
+  if (field.bytes.size() != N) return false;
+  std::copy(field.bytes.begin(), field.bytes.end(), to.begin());
+  return true;
+}
+
+/// False where a version is out of range.
+bool take_number(const ProtoField& field, Beat& beat) {
+  const auto low = static_cast<std::uint32_t>(field.varint);
+  switch (field.number) {
+    case 2:
+      beat.version.incarnation = field.varint;
+      return field.varint <= Version::kIncarnationMax;
+    case 3:
+      beat.version.sequence = low;
+      return field.varint <= Version::kSequenceMax;
+    case 4:
+      beat.wall_ms = field.varint;
+      return true;
+    case 6:
+      beat.load.in_flight = low;
+      return true;
+    case 7:
+      beat.load.queue_max = low;
+      return true;
+    case 8:
+      beat.load.committed_tps = low;
+      return true;
+    case 9:
+      beat.load.is_draining = (low & kDraining) != 0;
+      beat.is_leaving = (low & kLeaving) != 0;
+      return true;
+    default:
+      return true;
+  }
+}
 
 }  // namespace
 
@@ -28,18 +72,21 @@ std::vector<std::uint8_t> encode_beat(const Beat& beat) {
 Result<Beat> decode_beat(std::span<const std::uint8_t> body) {
   const auto refuse = [](const char* why) { return fail(ErrorCode::invalid_params, "beat", why); };
   if (body.size() > kBeatBytesMax - kSignatureBytes) return refuse("too large");
-  proto::Beat in;
-  if (!parse_flat(in, body)) return refuse("cannot be read");
   Beat beat;
-  if (!read_array(in.public_key(), beat.public_key)) return refuse("public_key must be 32 bytes");
-  if (!read_array(in.record_digest(), beat.record_digest))
-    return refuse("record_digest must be 16 bytes");
-  if (in.incarnation() > Version::kIncarnationMax || in.sequence() > Version::kSequenceMax)
-    return refuse("version out of range");
-  beat.version = {in.incarnation(), in.sequence()};
-  beat.wall_ms = in.wall_ms();
-  beat.load = {in.in_flight(), in.queue_max(), in.committed_tps(), (in.flags() & kDraining) != 0};
-  beat.is_leaving = (in.flags() & kLeaving) != 0;
+  bool has_key = false;
+  bool has_digest = false;
+  bool is_in_range = true;
+  ProtoReader reader(body);
+  while (const auto field = reader.next()) {
+    if (field->type == kProtoVarint) is_in_range = take_number(*field, beat) && is_in_range;
+    if (field->type != kProtoDelimited) continue;
+    if (field->number == kPublicKey) has_key = take_array(*field, beat.public_key);
+    if (field->number == kRecordDigest) has_digest = take_array(*field, beat.record_digest);
+  }
+  if (reader.failed()) return refuse("cannot be read");
+  if (!has_key) return refuse("public_key must be 32 bytes");
+  if (!has_digest) return refuse("record_digest must be 16 bytes");
+  if (!is_in_range) return refuse("version out of range");
   return beat;
 }
 

@@ -1,11 +1,13 @@
 #include "tenzro/wire/gossip_message.hpp"
 
+#include <algorithm>
+
+#include "tenzro/base/bytes.hpp"
 #include "tenzro/wire/beat.hpp"
 #include "tenzro/wire/protocol.hpp"
 #include "tenzro/wire/provider_record.hpp"
 
-#include "gossip.pb.h"
-#include "proto_bytes.hpp"
+#include "proto_wire.hpp"
 
 namespace tenzro::wire {
 namespace {
@@ -13,79 +15,148 @@ namespace {
 constexpr std::size_t kHeadBytes = 2;
 constexpr std::size_t kEntryBytes = 16;
 
+/// Fields of proto/gossip.proto. Of one that stands twice the last counts; unknown ones, and known
+/// ones of another wire type, are skipped.
+enum Field : std::uint32_t {
+  kBeats = 1,
+  kRecords = 2,
+  kAnnounced = 3,
+  kDigest = 4,
+  kWanted = 5,
+  kLink = 6,
+  kPrune = 7,
+  kProbe = 8,
+  kPagesWanted = 9,
+  kPages = 10,
+  kRecordsWanted = 11,
+  kError = 12,
+};
+
 tl::unexpected<Error> refuse(const char* why) {
   return fail(ErrorCode::invalid_params, "gossip", why);
 }
 
-std::string encode_entries(const std::vector<DigestEntry>& entries) {
-  std::string text;
-  text.reserve(entries.size() * kEntryBytes);
+std::vector<std::uint8_t> encode_entries(const std::vector<DigestEntry>& entries) {
+  std::vector<std::uint8_t> bytes(entries.size() * kEntryBytes);
+  auto* at = bytes.data();
   for (const DigestEntry& entry : entries) {
-    text.append(entry.prefix.begin(), entry.prefix.end());
-    for (unsigned i = 0; i < 8; ++i)
-      text.push_back(static_cast<char>(entry.version >> (8U * i) & 0xFFU));
+    at = std::copy(entry.prefix.begin(), entry.prefix.end(), at);
+    for (unsigned i = 0; i < 8; ++i) *at++ = static_cast<std::uint8_t>(entry.version >> (8U * i));
   }
-  return text;
+  return bytes;
 }
 
-bool decode_entries(const std::string& text, std::vector<DigestEntry>& entries) {
-  if (text.size() % kEntryBytes != 0 || text.size() / kEntryBytes > kGossipEntriesMax) return false;
-  entries.resize(text.size() / kEntryBytes);
+bool decode_entries(std::span<const std::uint8_t> bytes, std::vector<DigestEntry>& entries) {
+  if (bytes.size() % kEntryBytes != 0 || bytes.size() / kEntryBytes > kGossipEntriesMax)
+    return false;
+  entries.resize(bytes.size() / kEntryBytes);
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const char* at = text.data() + i * kEntryBytes;
+    const std::uint8_t* at = bytes.data() + i * kEntryBytes;
     std::copy(at, at + 8, entries[i].prefix.begin());
     entries[i].version = load_u64_le(at + 8);
   }
   return true;
 }
 
-std::string encode_prefixes(const std::vector<AddressPrefix>& prefixes) {
-  std::string text;
-  for (const AddressPrefix& prefix : prefixes) text.append(prefix.begin(), prefix.end());
-  return text;
+std::vector<std::uint8_t> encode_prefixes(const std::vector<AddressPrefix>& prefixes) {
+  std::vector<std::uint8_t> bytes;
+  for (const AddressPrefix& prefix : prefixes)
+    bytes.insert(bytes.end(), prefix.begin(), prefix.end());
+  return bytes;
 }
 
-bool decode_prefixes(const std::string& text, std::vector<AddressPrefix>& prefixes) {
+bool decode_prefixes(std::span<const std::uint8_t> bytes, std::vector<AddressPrefix>& prefixes) {
   constexpr std::size_t kBytes = std::tuple_size_v<AddressPrefix>;
-  if (text.size() % kBytes != 0 || text.size() / kBytes > kGossipWantedMax) return false;
-  prefixes.resize(text.size() / kBytes);
+  if (bytes.size() % kBytes != 0 || bytes.size() / kBytes > kGossipWantedMax) return false;
+  prefixes.resize(bytes.size() / kBytes);
   for (std::size_t i = 0; i < prefixes.size(); ++i)
-    std::copy_n(text.data() + i * kBytes, kBytes, prefixes[i].begin());
+    std::copy_n(bytes.data() + i * kBytes, kBytes, prefixes[i].begin());
   return true;
 }
 
-template <typename Field>
-bool take_all(const Field& from, std::size_t count_max, std::size_t bytes_max,
-              std::vector<Bytes>& to) {
-  if (static_cast<std::size_t>(from.size()) > count_max) return false;
-  to.reserve(static_cast<std::size_t>(from.size()));
-  for (const std::string& item : from) {
-    if (item.size() > bytes_max) return false;
-    to.emplace_back(item.begin(), item.end());
-  }
+/// One more of a repeated field.
+bool take_item(std::span<const std::uint8_t> bytes, std::size_t count_max, std::size_t bytes_max,
+               std::vector<Bytes>& to) {
+  if (to.size() >= count_max || bytes.size() > bytes_max) return false;
+  to.emplace_back(bytes.begin(), bytes.end());
   return true;
 }
 
-Status decode_lists(const proto::Gossip& in, GossipMessage& message) {
-  if (!take_all(in.beats(), kGossipBeatsMax, kBeatBytesMax, message.beats))
-    return refuse("beats: too many or too large");
-  if (!take_all(in.records(), kGossipRecordsMax, kRecordBytesMax, message.records))
-    return refuse("records: too many or too large");
-  if (!take_all(in.pages(), kGossipPagesMax, kGossipMessageBytesMax, message.pages))
-    return refuse("pages: too many");
-  if (!decode_entries(in.announced(), message.announced)) return refuse("announced: wrong length");
-  if (in.has_digest() && !decode_entries(in.digest(), message.digest.emplace()))
-    return refuse("digest: wrong length");
-  if (!decode_prefixes(in.wanted(), message.wanted) ||
-      !decode_prefixes(in.records_wanted(), message.records_wanted))
-    return refuse("wanted: wrong length");
-  if (static_cast<std::size_t>(in.pages_wanted_size()) > kGossipPagesMax)
-    return refuse("pages_wanted: too many");
-  for (const std::string& hash : in.pages_wanted()) {
-    if (!read_array(hash, message.pages_wanted.emplace_back()))
-      return refuse("pages_wanted: must be 32 bytes each");
+bool take_hash(std::span<const std::uint8_t> bytes, std::vector<Hash32>& to) {
+  if (to.size() >= kGossipPagesMax || bytes.size() != sizeof(Hash32)) return false;
+  std::copy(bytes.begin(), bytes.end(), to.emplace_back().begin());
+  return true;
+}
+
+bool take_probe(std::span<const std::uint8_t> bytes, std::optional<ProviderAddress>& to) {
+  to.reset();
+  if (bytes.empty()) return true;
+  if (bytes.size() != sizeof(ProviderAddress)) return false;
+  std::copy(bytes.begin(), bytes.end(), to.emplace().begin());
+  return true;
+}
+
+bool take_error(std::span<const std::uint8_t> bytes, std::string& to) {
+  if (bytes.size() > kGossipErrorBytesMax) return false;
+  to.assign(bytes.begin(), bytes.end());
+  return true;
+}
+
+/// What is wrong with it; null: nothing.
+const char* take_bytes(std::uint32_t number, std::span<const std::uint8_t> bytes,
+                       GossipMessage& to) {
+  const auto unless = [](bool is_good, const char* why) { return is_good ? nullptr : why; };
+  switch (number) {
+    case kBeats:
+      return unless(take_item(bytes, kGossipBeatsMax, kBeatBytesMax, to.beats),
+                    "beats: too many or too large");
+    case kRecords:
+      return unless(take_item(bytes, kGossipRecordsMax, kRecordBytesMax, to.records),
+                    "records: too many or too large");
+    case kAnnounced:
+      return unless(decode_entries(bytes, to.announced), "announced: wrong length");
+    case kDigest:
+      return unless(decode_entries(bytes, to.digest.emplace()), "digest: wrong length");
+    case kWanted:
+      return unless(decode_prefixes(bytes, to.wanted), "wanted: wrong length");
+    case kRecordsWanted:
+      return unless(decode_prefixes(bytes, to.records_wanted), "wanted: wrong length");
+    case kProbe:
+      return unless(take_probe(bytes, to.probe), "probe: must be 32 bytes");
+    case kPagesWanted:
+      return unless(take_hash(bytes, to.pages_wanted),
+                    "pages_wanted: too many, or not 32 bytes each");
+    case kPages:
+      return unless(take_item(bytes, kGossipPagesMax, kGossipMessageBytesMax, to.pages),
+                    "pages: too many");
+    case kError:
+      return unless(take_error(bytes, to.error), "error: too long");
+    default:
+      return nullptr;
   }
-  return {};
+}
+
+const char* take_number(std::uint32_t number, std::uint64_t value, GossipMessage& to) {
+  if (number == kLink && value > static_cast<std::uint64_t>(Link::declined)) return "link: unknown";
+  if (number == kLink) to.link = static_cast<Link>(value);
+  if (number == kPrune) to.prune = value != 0;
+  return nullptr;
+}
+
+std::size_t size_of(const std::vector<Bytes>& items) {
+  constexpr std::size_t kFieldBytes = 6;  // a tag and a length
+  std::size_t size = 0;
+  for (const Bytes& item : items) size += kFieldBytes + item.size();
+  return size;
+}
+
+void write_all(ProtoWriter& out, std::uint32_t number, const std::vector<Bytes>& items) {
+  for (const Bytes& item : items) out.bytes(number, item);
+}
+
+void write_unless_empty(ProtoWriter& out, std::uint32_t number,
+                        std::span<const std::uint8_t> bytes) {
+  if (!bytes.empty()) out.bytes(number, bytes);
 }
 
 }  // namespace
@@ -97,25 +168,27 @@ AddressPrefix prefix_of(const ProviderAddress& address) {
 }
 
 BufferRef encode_gossip(const GossipMessage& message) {
-  proto::Gossip out;
-  for (const Bytes& beat : message.beats) out.add_beats(to_text(beat));
-  for (const Bytes& record : message.records) out.add_records(to_text(record));
-  out.set_announced(encode_entries(message.announced));
-  if (message.digest) out.set_digest(encode_entries(*message.digest));
-  out.set_wanted(encode_prefixes(message.wanted));
-  out.set_records_wanted(encode_prefixes(message.records_wanted));
-  out.set_link(static_cast<std::uint32_t>(message.link));
-  out.set_prune(message.prune);
-  if (message.probe) out.set_probe(to_text(*message.probe));
-  for (const Hash32& hash : message.pages_wanted) out.add_pages_wanted(to_text(hash));
-  for (const Bytes& page : message.pages) out.add_pages(to_text(page));
-  out.set_error(message.error.substr(0, kGossipErrorBytesMax));
-  const std::size_t size = out.ByteSizeLong();
-  BufferRef buffer = BufferRef::allocate(kHeadBytes + size);
+  ProtoWriter out;
+  out.reserve(size_of(message.beats) + size_of(message.records) + size_of(message.pages) +
+              kEntryBytes * (message.announced.size() + 8));
+  write_all(out, kBeats, message.beats);
+  write_all(out, kRecords, message.records);
+  write_unless_empty(out, kAnnounced, encode_entries(message.announced));
+  if (message.digest) out.bytes(kDigest, encode_entries(*message.digest));
+  write_unless_empty(out, kWanted, encode_prefixes(message.wanted));
+  out.varint(kLink, static_cast<std::uint64_t>(message.link));
+  out.varint(kPrune, message.prune ? 1 : 0);
+  if (message.probe) out.bytes(kProbe, *message.probe);
+  for (const Hash32& hash : message.pages_wanted) out.bytes(kPagesWanted, hash);
+  write_all(out, kPages, message.pages);
+  write_unless_empty(out, kRecordsWanted, encode_prefixes(message.records_wanted));
+  const std::string_view error = std::string_view(message.error).substr(0, kGossipErrorBytesMax);
+  if (!error.empty()) out.text(kError, error);
+  BufferRef buffer = BufferRef::allocate(kHeadBytes + out.message().size());
   auto* bytes = static_cast<std::uint8_t*>(static_cast<void*>(buffer.mutable_bytes().data()));
   bytes[0] = kGossipVersion;
   bytes[1] = kGossipFeatures;
-  out.SerializeWithCachedSizesToArray(bytes + kHeadBytes);
+  std::copy(out.message().begin(), out.message().end(), bytes + kHeadBytes);
   return buffer;
 }
 
@@ -131,17 +204,15 @@ Result<GossipMessage> decode_gossip(std::span<const std::uint8_t> bytes) {
     return fail(ErrorCode::forbidden, "gossip",
                 "the message needs features that this node lacks: " + std::to_string(missing));
   }
-  proto::Gossip in;
-  if (!parse_flat(in, bytes.subspan(kHeadBytes))) return refuse("cannot be read");
+  ProtoReader reader(bytes.subspan(kHeadBytes));
   GossipMessage message;
-  if (auto status = decode_lists(in, message); !status) return fail(status.error());
-  if (in.link() > static_cast<std::uint32_t>(Link::declined)) return refuse("link: unknown");
-  message.link = static_cast<Link>(in.link());
-  message.prune = in.prune();
-  if (!in.probe().empty() && !read_array(in.probe(), message.probe.emplace()))
-    return refuse("probe: must be 32 bytes");
-  if (in.error().size() > kGossipErrorBytesMax) return refuse("error: too long");
-  message.error = in.error();
+  while (const auto field = reader.next()) {
+    const char* wrong = nullptr;
+    if (field->type == kProtoDelimited) wrong = take_bytes(field->number, field->bytes, message);
+    if (field->type == kProtoVarint) wrong = take_number(field->number, field->varint, message);
+    if (wrong != nullptr) return refuse(wrong);
+  }
+  if (reader.failed()) return refuse("cannot be read");
   return message;
 }
 

@@ -7,9 +7,7 @@
 namespace tenzro::wire {
 namespace {
 
-constexpr std::uint32_t kVarint = 0;
 constexpr std::uint32_t kFixed64 = 1;
-constexpr std::uint32_t kLengthDelimited = 2;
 constexpr std::uint32_t kFixed32 = 5;
 constexpr std::uint64_t kFieldNumberMax = (1ULL << 29U) - 1;
 constexpr std::size_t kVarintBytesMax = 10;
@@ -53,14 +51,14 @@ std::optional<ProtoField> ProtoReader::next() {
   if (!tag || *tag >> 3U == 0 || *tag >> 3U > kFieldNumberMax) return fail();
   ProtoField field{.number = static_cast<std::uint32_t>(*tag >> 3U),
                    .type = static_cast<std::uint32_t>(*tag & 7U)};
-  if (field.type == kVarint) {
+  if (field.type == kProtoVarint) {
     const auto value = take_varint(rest_);
     if (!value) return fail();
     field.varint = *value;
     return field;
   }
   std::uint64_t length = 0;
-  if (field.type == kLengthDelimited) {
+  if (field.type == kProtoDelimited) {
     const auto given = take_varint(rest_);
     if (!given) return fail();
     length = *given;
@@ -103,7 +101,7 @@ void ProtoWriter::varint(std::uint32_t number, std::uint64_t value) {
 }
 
 void ProtoWriter::bytes(std::uint32_t number, std::span<const std::uint8_t> value) {
-  put((std::uint64_t{number} << 3U) | kLengthDelimited);
+  put((std::uint64_t{number} << 3U) | kProtoDelimited);
   put(value.size());
   out_.insert(out_.end(), value.begin(), value.end());
 }
@@ -116,7 +114,7 @@ void ProtoWriter::packed(std::uint32_t number, std::span<const std::uint32_t> va
   if (values.empty()) return;
   std::size_t length = 0;
   for (const std::uint32_t value : values) length += varint_bytes(value);
-  put((std::uint64_t{number} << 3U) | kLengthDelimited);
+  put((std::uint64_t{number} << 3U) | kProtoDelimited);
   put(length);
   for (const std::uint32_t value : values) put(value);
 }

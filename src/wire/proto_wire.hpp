@@ -18,9 +18,12 @@
 
 namespace tenzro::wire {
 
+inline constexpr std::uint32_t kProtoVarint = 0;
+inline constexpr std::uint32_t kProtoDelimited = 2;
+
 struct ProtoField {
   std::uint32_t number = 0;
-  /// 0 varint, 2 length-delimited, 1 and 5 fixed width.
+  /// kProtoVarint, kProtoDelimited; 1 and 5: fixed width.
   std::uint32_t type = 0;
   std::uint64_t varint = 0;
   std::span<const std::uint8_t> bytes;
@@ -48,6 +51,8 @@ class ProtoReader {
 
 class ProtoWriter {
  public:
+  void reserve(std::size_t bytes) { out_.reserve(bytes); }
+
   /// Zero is the default and is left out.
   void varint(std::uint32_t number, std::uint64_t value);
   void bytes(std::uint32_t number, std::span<const std::uint8_t> value);

@@ -74,6 +74,37 @@ TEST(GossipMessage, SentenceIsCutAndALongerOneRefused) {
   EXPECT_FALSE(decode_gossip(bytes).has_value());
 }
 
+Bytes with_fields(std::initializer_list<std::uint8_t> fields) {
+  Bytes bytes{kGossipVersion, kGossipFeatures};
+  for (const std::uint8_t byte : fields) bytes.push_back(byte);
+  return bytes;
+}
+
+TEST(GossipMessage, OfAFieldThatStandsTwiceTheLastCounts) {
+  // Fields 6 (link), 6, 5 (wanted), 5.
+  const auto decoded = decode_gossip(with_fields(
+      {0x30, 1, 0x30, 2, 0x2a, 8, 1, 1, 1, 1, 1, 1, 1, 1, 0x2a, 8, 2, 2, 2, 2, 2, 2, 2, 2}));
+  ASSERT_TRUE(decoded.has_value()) << decoded.error().message();
+  EXPECT_EQ(decoded->link, Link::declined);
+  EXPECT_EQ(decoded->wanted, (std::vector<AddressPrefix>{{2, 2, 2, 2, 2, 2, 2, 2}}));
+}
+
+TEST(GossipMessage, UnknownFieldsAndThoseOfAnotherWireTypeAreSkipped) {
+  // Fields 13 (a number), 14 (bytes), 6 (link) as bytes, 1 (beats) as a number.
+  const auto decoded = decode_gossip(with_fields({0x68, 9, 0x72, 1, 7, 0x32, 1, 7, 0x08, 3}));
+  ASSERT_TRUE(decoded.has_value()) << decoded.error().message();
+  EXPECT_EQ(*decoded, GossipMessage{});
+}
+
+TEST(GossipMessage, WithFieldsOutOfRangeIsRefused) {
+  EXPECT_FALSE(decode_gossip(with_fields({0x30, 3})).has_value());           // link
+  EXPECT_FALSE(decode_gossip(with_fields({0x42, 3, 1, 2, 3})).has_value());  // probe
+  EXPECT_FALSE(decode_gossip(with_fields({0x4a, 2, 1, 2})).has_value());     // pages_wanted
+  EXPECT_FALSE(decode_gossip(with_fields({0x1a, 3, 1, 2, 3})).has_value());  // announced
+  EXPECT_FALSE(decode_gossip(with_fields({0x5a, 3, 1, 2, 3})).has_value());  // records_wanted
+  EXPECT_FALSE(decode_gossip(with_fields({0x0b, 0x0c})).has_value());        // a group
+}
+
 TEST(GossipMessage, TooLongTooShortOrCutIsRefused) {
   EXPECT_FALSE(decode_gossip({}).has_value());
   EXPECT_FALSE(decode_gossip(Bytes{kGossipVersion}).has_value());

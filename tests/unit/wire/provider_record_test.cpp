@@ -199,6 +199,18 @@ TEST(Beat, IsReadBackAndFits256Bytes) {
   EXPECT_EQ(*decoded, beat);
 }
 
+TEST(Beat, UnknownFieldsAreSkippedAndVersionsOutOfRangeRefused) {
+  const Beat beat{.version = {7, 9}, .wall_ms = 11};
+  auto bytes = encode_beat(beat);
+  bytes.insert(bytes.end(), {0x58, 5, 0x62, 1, 1});  // fields 11 and 12
+  EXPECT_EQ(decode_beat(bytes).value(), beat);
+  auto late = bytes;
+  late.insert(late.end(), {0x18, 0x80, 0x80, 0x80, 0x02});  // sequence 2^22
+  EXPECT_FALSE(decode_beat(late).has_value());
+  bytes.insert(bytes.end(), {0x10, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02});  // incarnation 2^43
+  EXPECT_FALSE(decode_beat(bytes).has_value());
+}
+
 TEST(Beat, WithAWrongLengthIsRefused) {
   Beat beat;
   const auto bytes = encode_beat(beat);
