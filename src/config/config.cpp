@@ -155,23 +155,31 @@ void read_duties(TomlReader& reader, Config& config) {
   reader.boolean("enabled", config.metrics.enabled);
 }
 
+std::size_t line_at(std::string_view text, std::size_t offset) {
+  const std::string_view before = text.substr(0, offset);
+  return 1 + static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'));
+}
+
 }  // namespace
 
 Result<Config> parse(std::string_view toml, std::string_view file) {
   if (toml.size() > kConfigBytesMax) {
     return fail(ErrorCode::invalid_params, std::string(file), "is larger than 1 MiB");
   }
-  if (const auto line = line_of_stray_character(toml)) {
-    return fail(
-        ErrorCode::invalid_params, std::string(file) + ":" + std::to_string(*line),
-        "not TOML: a character beyond ASCII outside of strings and comments, or after a backslash");
-  }
-  const toml::parse_result document = toml::parse(toml);
-  if (!document) {
+  // What stands before a character that toml++ must not see may be the mistake that matters.
+  const auto stray = find_stray_character(toml);
+  const toml::parse_result document = toml::parse(toml.substr(0, stray.value_or(toml.size())));
+  const std::size_t stray_line = line_at(toml, stray.value_or(toml.size()));
+  if (!document && (!stray || document.error().source().begin.line < stray_line)) {
     const toml::parse_error& error = document.error();
     return fail(ErrorCode::invalid_params,
                 std::string(file) + ":" + std::to_string(error.source().begin.line),
                 "not TOML: " + echo(error.description()));
+  }
+  if (stray) {
+    return fail(
+        ErrorCode::invalid_params, std::string(file) + ":" + std::to_string(stray_line),
+        "not TOML: a character beyond ASCII outside of strings and comments, or after a backslash");
   }
   Config config;
   TomlReader reader(document.table(), file);

@@ -177,14 +177,19 @@ TEST(Config, BrokenTomlNamesTheLine) {
 TEST(Config, CharactersBeyondAsciiBelongIntoStringsAndComments) {
   const std::string name = "[node]\nname = ";
   for (const char* text :
-       {"\"na\u00efve\" # \u00e9", "'\u00e9'", "\"\"\"\n\u00e9\"\"\"", "\"\\\"\u00e9\""}) {
+       {"\"na\u00efve\" # \u00e9", "'\u00e9'", "\"\"\"\n\u00e9\"\"\"", "\"\\\"\u00e9\"",
+        "[['a', # \u00e9\n'\u00e9'], {b.\"\u00e9\" = ['\u00e9', 1]}, []]"}) {
     const std::string error = error_of(name + text + "\n");
     EXPECT_EQ(error.find("beyond ASCII"), std::string::npos) << text << ": " << error;
   }
-  for (const char* text : {"\u00e9", "b\"\u00e9\"", "\"a\"\u00e9", "\"a\n\u00e9", "\"\\\u00e9\"",
-                           "\"\"\"a\\\u00e9\"\"\"", "\"\"\"a\\\n  \u00e9\"\"\""}) {
+  for (const char* text :
+       {"\u00e9", "b\"\u00e9\"", "\"a\"\u00e9", "\"\\\u00e9\"", "\"\"\"a\\\u00e9\"\"\"",
+        "\"\"\"a\\\n  \u00e9\"\"\"", "[[1a['[\u00e9']]", "1=['\u00e9']", "{a = 1'\u00e9'}"}) {
     EXPECT_NE(error_of(name + text).find("beyond ASCII"), std::string::npos) << text;
   }
+  EXPECT_TRUE(error_of(name + "\"a\n\u00e9").starts_with("t.toml:2: not TOML: "));
+  EXPECT_TRUE(error_of("[rpc]\nlisten = \n# \u00e9\n").starts_with("t.toml:2: not TOML: "))
+      << "the first mistake counts, and a comment is none";
   EXPECT_TRUE(parse("\xEF\xBB\xBF[node]\nname = \"a\"\n", "t.toml")) << "a byte order mark";
   EXPECT_TRUE(error_of("[rpc]\n\nl\u00efsten = 1").starts_with("t.toml:3: not TOML: "));
 }
