@@ -84,7 +84,10 @@ std::vector<ExpertSlot> read_experts(ParamReader& params, const JsonNode& routin
 std::vector<TokenRouting> read_routings(ParamReader& params) {
   std::vector<TokenRouting> routings;
   const JsonNode* node = params.find("routings");
-  if (node == nullptr) params.refuse("", "missing routings array");
+  if (node == nullptr) {
+    params.refuse("", "missing routings array");
+    return routings;
+  }
   if (params.failed()) return routings;
   if (node->kind != JsonKind::array) {
     refuse_as_object_array(params, *node, "routings");
