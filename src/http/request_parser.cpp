@@ -14,6 +14,8 @@ namespace beast = boost::beast::http;
 struct RequestParser::State {
   beast::request_parser<beast::buffer_body> parser;
   bool has_begun = false;
+  std::size_t head_bytes = 0;  ///< taken so far
+  std::size_t head_bytes_max = 0;
 };
 
 namespace {
@@ -99,7 +101,9 @@ void read_field(RequestHead& head, const beast::fields::value_type& field) {
 }  // namespace
 
 RequestParser::RequestParser(std::size_t header_bytes_max) : state_(std::make_unique<State>()) {
-  state_->parser.header_limit(static_cast<std::uint32_t>(header_bytes_max));
+  state_->head_bytes_max = header_bytes_max;
+  // Beast's own count of a head depends on how its bytes are cut into reads: feed_head counts.
+  state_->parser.header_limit(static_cast<std::uint32_t>(2 * header_bytes_max));
   // The caller knows the route's limit only after the head. Not boost::none: Boost 1.74 takes that
   // as a limit below every length.
   state_->parser.body_limit(UINT64_MAX);
@@ -117,9 +121,13 @@ RequestParser::Step RequestParser::feed_head(std::string_view bytes) {
     state_->has_begun = state_->has_begun || !bytes.empty();
     if (!error) continue;
     step.outcome = outcome_of(error);
-    return step;
+    break;
   }
-  step.outcome = Outcome::done;
+  state_->head_bytes += step.consumed;
+  if (parser.is_header_done()) step.outcome = Outcome::done;
+  std::size_t known = state_->head_bytes;
+  if (step.outcome == Outcome::need_input) known += bytes.size() - step.consumed;
+  if (known > state_->head_bytes_max) step.outcome = Outcome::too_large;
   return step;
 }
 

@@ -183,6 +183,31 @@ TEST(RequestParser, HeadMayArriveByteByByte) {
   EXPECT_EQ(parser.head().content_length, 3U);
 }
 
+/// What becomes of a head that comes `read_bytes` at a time.
+RequestParser::Outcome outcome_of(std::string_view head, std::size_t read_bytes) {
+  RequestParser parser(256);
+  std::string pending;
+  for (std::size_t at = 0; at < head.size(); at += read_bytes) {
+    pending += head.substr(at, read_bytes);
+    const RequestParser::Step step = parser.feed_head(pending);
+    pending.erase(0, step.consumed);
+    if (step.outcome != RequestParser::Outcome::need_input) return step.outcome;
+  }
+  return RequestParser::Outcome::need_input;
+}
+
+TEST(RequestParser, LimitOfAHeadIsTheSameHoweverItIsCut) {
+  for (const std::size_t size : {255U, 256U, 257U, 300U}) {
+    std::string head = "POST / HTTP/1.1\r\nHost: a\r\nB: ";
+    head.append(size - head.size() - 4, 'b').append("\r\n\r\n");
+    const auto wanted =
+        size <= 256 ? RequestParser::Outcome::done : RequestParser::Outcome::too_large;
+    for (const std::size_t read_bytes : {1U, 7U, 100U, 300U}) {
+      EXPECT_EQ(outcome_of(head, read_bytes), wanted) << size << " in reads of " << read_bytes;
+    }
+  }
+}
+
 TEST(ReplyHead, NeverSendsALineBreakInAValue) {
   const Reply reply{.status = 200, .content_type = "text/plain\r\nX: y", .body = {}, .headers = {}};
   EXPECT_DEATH((void)reply_head(reply, 0, KeepAlive::yes), "assertion failed");
