@@ -17,20 +17,18 @@ constexpr std::size_t kEntryBytes = 16;
 
 /// Fields of proto/gossip.proto. Of one that stands twice the last counts; unknown ones, and known
 /// ones of another wire type, are skipped.
-enum Field : std::uint32_t {
-  kBeats = 1,
-  kRecords = 2,
-  kAnnounced = 3,
-  kDigest = 4,
-  kWanted = 5,
-  kLink = 6,
-  kPrune = 7,
-  kProbe = 8,
-  kPagesWanted = 9,
-  kPages = 10,
-  kRecordsWanted = 11,
-  kError = 12,
-};
+constexpr std::uint32_t kBeatsField = 1;
+constexpr std::uint32_t kRecordsField = 2;
+constexpr std::uint32_t kAnnouncedField = 3;
+constexpr std::uint32_t kDigestField = 4;
+constexpr std::uint32_t kWantedField = 5;
+constexpr std::uint32_t kLinkField = 6;
+constexpr std::uint32_t kPruneField = 7;
+constexpr std::uint32_t kProbeField = 8;
+constexpr std::uint32_t kPagesWantedField = 9;
+constexpr std::uint32_t kPagesField = 10;
+constexpr std::uint32_t kRecordsWantedField = 11;
+constexpr std::uint32_t kErrorField = 12;
 
 tl::unexpected<Error> refuse(const char* why) {
   return fail(ErrorCode::invalid_params, "gossip", why);
@@ -107,29 +105,29 @@ const char* take_bytes(std::uint32_t number, std::span<const std::uint8_t> bytes
                        GossipMessage& to) {
   const auto unless = [](bool is_good, const char* why) { return is_good ? nullptr : why; };
   switch (number) {
-    case kBeats:
+    case kBeatsField:
       return unless(take_item(bytes, kGossipBeatsMax, kBeatBytesMax, to.beats),
                     "beats: too many or too large");
-    case kRecords:
+    case kRecordsField:
       return unless(take_item(bytes, kGossipRecordsMax, kRecordBytesMax, to.records),
                     "records: too many or too large");
-    case kAnnounced:
+    case kAnnouncedField:
       return unless(decode_entries(bytes, to.announced), "announced: wrong length");
-    case kDigest:
+    case kDigestField:
       return unless(decode_entries(bytes, to.digest.emplace()), "digest: wrong length");
-    case kWanted:
+    case kWantedField:
       return unless(decode_prefixes(bytes, to.wanted), "wanted: wrong length");
-    case kRecordsWanted:
+    case kRecordsWantedField:
       return unless(decode_prefixes(bytes, to.records_wanted), "wanted: wrong length");
-    case kProbe:
+    case kProbeField:
       return unless(take_probe(bytes, to.probe), "probe: must be 32 bytes");
-    case kPagesWanted:
+    case kPagesWantedField:
       return unless(take_hash(bytes, to.pages_wanted),
                     "pages_wanted: too many, or not 32 bytes each");
-    case kPages:
+    case kPagesField:
       return unless(take_item(bytes, kGossipPagesMax, kGossipMessageBytesMax, to.pages),
                     "pages: too many");
-    case kError:
+    case kErrorField:
       return unless(take_error(bytes, to.error), "error: too long");
     default:
       return nullptr;
@@ -137,9 +135,10 @@ const char* take_bytes(std::uint32_t number, std::span<const std::uint8_t> bytes
 }
 
 const char* take_number(std::uint32_t number, std::uint64_t value, GossipMessage& to) {
-  if (number == kLink && value > static_cast<std::uint64_t>(Link::declined)) return "link: unknown";
-  if (number == kLink) to.link = static_cast<Link>(value);
-  if (number == kPrune) to.prune = value != 0;
+  if (number == kLinkField && value > static_cast<std::uint64_t>(Link::declined))
+    return "link: unknown";
+  if (number == kLinkField) to.link = static_cast<Link>(value);
+  if (number == kPruneField) to.prune = value != 0;
   return nullptr;
 }
 
@@ -171,19 +170,19 @@ BufferRef encode_gossip(const GossipMessage& message) {
   ProtoWriter out;
   out.reserve(size_of(message.beats) + size_of(message.records) + size_of(message.pages) +
               kEntryBytes * (message.announced.size() + 8));
-  write_all(out, kBeats, message.beats);
-  write_all(out, kRecords, message.records);
-  write_unless_empty(out, kAnnounced, encode_entries(message.announced));
-  if (message.digest) out.bytes(kDigest, encode_entries(*message.digest));
-  write_unless_empty(out, kWanted, encode_prefixes(message.wanted));
-  out.varint(kLink, static_cast<std::uint64_t>(message.link));
-  out.varint(kPrune, message.prune ? 1 : 0);
-  if (message.probe) out.bytes(kProbe, *message.probe);
-  for (const Hash32& hash : message.pages_wanted) out.bytes(kPagesWanted, hash);
-  write_all(out, kPages, message.pages);
-  write_unless_empty(out, kRecordsWanted, encode_prefixes(message.records_wanted));
+  write_all(out, kBeatsField, message.beats);
+  write_all(out, kRecordsField, message.records);
+  write_unless_empty(out, kAnnouncedField, encode_entries(message.announced));
+  if (message.digest) out.bytes(kDigestField, encode_entries(*message.digest));
+  write_unless_empty(out, kWantedField, encode_prefixes(message.wanted));
+  out.varint(kLinkField, static_cast<std::uint64_t>(message.link));
+  out.varint(kPruneField, message.prune ? 1 : 0);
+  if (message.probe) out.bytes(kProbeField, *message.probe);
+  for (const Hash32& hash : message.pages_wanted) out.bytes(kPagesWantedField, hash);
+  write_all(out, kPagesField, message.pages);
+  write_unless_empty(out, kRecordsWantedField, encode_prefixes(message.records_wanted));
   const std::string_view error = std::string_view(message.error).substr(0, kGossipErrorBytesMax);
-  if (!error.empty()) out.text(kError, error);
+  if (!error.empty()) out.text(kErrorField, error);
   BufferRef buffer = BufferRef::allocate(kHeadBytes + out.message().size());
   auto* bytes = static_cast<std::uint8_t*>(static_cast<void*>(buffer.mutable_bytes().data()));
   bytes[0] = kGossipVersion;
