@@ -1,5 +1,6 @@
 #include "support/mesh_processes.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -103,7 +104,11 @@ bool MeshProcesses::knows(std::size_t index, std::size_t experts, std::size_t re
     const json map = client.result("tenzro_moeShardMap", {{"model_id", "tiny"}});
     std::size_t complete = 0;
     for (const json& row : map["holders"]) {
-      if (row.value("replication", std::size_t{0}) == replicas) ++complete;
+      const json& holders = row.at("holders");
+      const bool has_uris = std::all_of(holders.begin(), holders.end(), [](const json& holder) {
+        return holder.contains("blob_uri") && holder["blob_uri"].is_string();
+      });
+      if (has_uris && row.value("replication", std::size_t{0}) == replicas) ++complete;
     }
     if (complete == experts) return true;
   }

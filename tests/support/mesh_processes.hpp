@@ -69,8 +69,8 @@ class MeshProcesses {
 
   [[nodiscard]] RpcClient router() const { return nodes_.front()->client(); }
 
-  /// Asks the node until its shard map lists `experts` experts with `replicas` holders each;
-  /// whether it came to that within a minute.
+  /// Asks the node until its shard map lists `experts` experts with `replicas` holders each, and
+  /// what their bytes hash to; whether it came to that within a minute.
   [[nodiscard]] bool knows(std::size_t index, std::size_t experts, std::size_t replicas) const;
 
   void restart(std::size_t index);
