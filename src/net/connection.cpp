@@ -83,6 +83,7 @@ std::unique_ptr<Connection> Connection::accept(ConnectionContext& context, Conne
 
 bool Connection::start_client(const DialOptions& options) {
   const ngtcp2_settings settings = make_settings(options.handshake_timeout, remote_);
+  latest_ = settings.initial_ts;
   const ngtcp2_transport_params params = make_params(context_.options, side_);
   const ngtcp2_callbacks callbacks = ConnectionCallbacks::make(side_);
   const ngtcp2_cid source = random_id();
@@ -102,6 +103,7 @@ bool Connection::start_client(const DialOptions& options) {
 bool Connection::start_server(const AcceptOptions& options) {
   const ngtcp2_pkt_hd& header = *options.header;
   ngtcp2_settings settings = make_settings(context_.options.handshake_timeout, remote_);
+  latest_ = settings.initial_ts;
   ngtcp2_transport_params params = make_params(context_.options, side_);
   const ngtcp2_callbacks callbacks = ConnectionCallbacks::make(side_);
   const ngtcp2_cid source = random_id();
@@ -140,8 +142,13 @@ ngtcp2_tstamp Connection::expiry() const {
   return is_dead_ ? UINT64_MAX : std::min(ngtcp2_conn_get_expiry(quic_), resumes_at_);
 }
 
+ngtcp2_tstamp Connection::advance(ngtcp2_tstamp now) {
+  return latest_ = std::max(latest_, now);
+}
+
 void Connection::read(const Datagram& datagram, ngtcp2_tstamp now) {
   if (is_dead_) return;
+  now = advance(now);
   ngtcp2_path where = path();
   where.remote = datagram.from.for_path();
   const ngtcp2_pkt_info info{datagram.ecn};
@@ -158,6 +165,7 @@ void Connection::read(const Datagram& datagram, ngtcp2_tstamp now) {
 
 void Connection::on_time(ngtcp2_tstamp now) {
   if (is_dead_) return;
+  now = advance(now);
   mtu_.on_time(
       now, std::max<ngtcp2_duration>(3 * ngtcp2_conn_get_pto(quic_), 200 * NGTCP2_MILLISECONDS));
   const int code = ngtcp2_conn_handle_expiry(quic_, now);
@@ -194,7 +202,7 @@ void Connection::close_after(int library_error, ngtcp2_tstamp now) {
 
 void Connection::close(Code code, const Error& error, ngtcp2_tstamp now) {
   if (is_dead_) return;
-  send_close(compat::close_with_application_code(static_cast<std::uint64_t>(code)), now);
+  send_close(compat::close_with_application_code(static_cast<std::uint64_t>(code)), advance(now));
   lose(error);
 }
 

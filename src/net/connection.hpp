@@ -171,6 +171,9 @@ class Connection {
   enum class Unheard : std::uint8_t { may_be_served, are_unserved };
 
   void lose(const Error& error, Unheard unheard = Unheard::may_be_served);
+  /// The time for the library, which since 1.0 wants none before one that it has had: a datagram is
+  /// received before the connection that it begins.
+  ngtcp2_tstamp advance(ngtcp2_tstamp now);
   void close_after(int library_error, ngtcp2_tstamp now);
   void send_close(const compat::CloseReason& reason, ngtcp2_tstamp now);
   void finish_call(Stream& stream, Result<BufferRef> outcome);
@@ -206,6 +209,7 @@ class Connection {
   SendQueue queue_;
   MtuGuard mtu_;
   Pacer pacer_;
+  ngtcp2_tstamp latest_ = 0;               ///< the library has been told
   ngtcp2_tstamp resumes_at_ = UINT64_MAX;  ///< the end of a pause that holds bytes back
   std::size_t unacknowledged_ = 0;         ///< stream bytes
   std::size_t withheld_ = 0;               ///< arrived, not yet credited

@@ -27,6 +27,7 @@ bool Connection::has_room(ngtcp2_tstamp now) const {
 
 void Connection::write(ngtcp2_tstamp now) {
   if (is_dead_) return;
+  now = advance(now);
   PacketBatch batch(context_.socket, context_.buffer);
   ngtcp2_path_storage where;
   ngtcp2_path_storage_zero(&where);
