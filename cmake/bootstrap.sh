@@ -198,7 +198,7 @@ run_tidy() {
   say "clang-tidy over src/"
   # What this build compiles: of src/net/tls_*.cpp only one has its library here.
   sed -n "s|^ *\"file\": \"$root/\(src/.*\.cpp\)\".*|\1|p" build/asan/compile_commands.json | sort -u |
-    xargs -n 1 -P "$jobs" clang-tidy-14 -p build/asan --quiet
+    xargs -r -n 1 -P "$jobs" clang-tidy-14 -p build/asan --quiet
 }
 
 deep() {
