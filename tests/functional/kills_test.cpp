@@ -19,6 +19,7 @@
 #include "tenzro/crypto/blake3.hpp"
 
 #include "support/mesh_processes.hpp"
+#include "support/one_layer_calls.hpp"
 #include "support/random_expert.hpp"
 
 namespace tenzro::testing {
@@ -27,25 +28,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint64_t kMiB = 1ULL << 20U;
-
-json execute(const RpcClient& client, int expert, std::uint32_t width) {
-  const std::vector<float> row(width, 0.5F);
-  const std::string bytes(reinterpret_cast<const char*>(row.data()), row.size() * sizeof(float));
-  return client.result("tenzro_moeExecute", {{"model_id", "m"},
-                                             {"layer", 0},
-                                             {"expert", expert},
-                                             {"d_model", width},
-                                             {"token_indices", {0}},
-                                             {"hidden_states", base64_of(bytes)}});
-}
-
-std::string load_body(int expert, const char* source, const std::string& value) {
-  return json{{"jsonrpc", "2.0"},
-              {"id", 1},
-              {"method", "tenzro_moeExpertLoad"},
-              {"params", {{"model_id", "m"}, {"layer", 0}, {"expert", expert}, {source, value}}}}
-      .dump();
-}
 
 /// Bytes on disk of all files directly in a folder; what was only reserved does not count.
 std::uint64_t bytes_in(const std::string& folder) {

@@ -13,6 +13,7 @@
 
 #include "support/daemon_process.hpp"
 #include "support/instrumented.hpp"
+#include "support/one_layer_calls.hpp"
 #include "support/random_expert.hpp"
 #include "support/rpc_client.hpp"
 
@@ -89,14 +90,9 @@ std::set<int> load_all(const std::string& rpc, const std::vector<std::string>& u
     clients.emplace_back([&, c] {
       const RpcClient client(rpc);
       for (int e = c; e < kExperts; e += kClients) {
-        const nlohmann::json load{
-            {"jsonrpc", "2.0"},
-            {"id", 1},
-            {"method", "tenzro_moeExpertLoad"},
-            {"params",
-             {{"model_id", "m"}, {"layer", 0}, {"expert", e}, {"uri", uris[std::size_t(e)]}}}};
         // No answer at all where the daemon is killed meanwhile.
-        const auto reply = nlohmann::json::parse(client.post(load.dump()).body, nullptr, false);
+        const auto reply = nlohmann::json::parse(
+            client.post(load_body(e, "uri", uris[std::size_t(e)])).body, nullptr, false);
         if (!reply.is_object() || !reply.contains("result")) continue;
         ++acknowledged;
         const std::lock_guard lock(mutex);
@@ -108,17 +104,6 @@ std::set<int> load_all(const std::string& rpc, const std::vector<std::string>& u
   return loaded;
 }
 
-nlohmann::json execute(const RpcClient& client, int expert, std::uint32_t width = kWidth) {
-  const std::vector<float> row(width, 0.5F);
-  const std::string bytes(reinterpret_cast<const char*>(row.data()), row.size() * sizeof(float));
-  return client.result("tenzro_moeExecute", {{"model_id", "m"},
-                                             {"layer", 0},
-                                             {"expert", expert},
-                                             {"d_model", width},
-                                             {"token_indices", {0}},
-                                             {"hidden_states", base64_of(bytes)}});
-}
-
 TEST(Tiers, StormOfLoadsByUriAndUseOfAllStayWithinTheBudget) {
   const TempFolder folder;
   DaemonProcess daemon(folder.path() + "/a", {.arguments = {"--config", config_in(folder.path())}});
@@ -128,7 +113,8 @@ TEST(Tiers, StormOfLoadsByUriAndUseOfAllStayWithinTheBudget) {
   forget_peak(daemon.pid());
   std::atomic<int> acknowledged = 0;
   EXPECT_EQ(load_all(daemon.rpc(), uris, acknowledged).size(), std::size_t{kExperts});
-  for (int e = 0; e < kExperts; ++e) EXPECT_TRUE(execute(client, e).contains("outputs")) << e;
+  for (int e = 0; e < kExperts; ++e)
+    EXPECT_TRUE(execute(client, e, kWidth).contains("outputs")) << e;
   if (!kIsInstrumented) {
     EXPECT_LE(memory_of(daemon.pid(), "VmHWM"), kBudget + kBeside);
   }
@@ -172,7 +158,7 @@ TEST(Tiers, KilledInTheMiddleOfLoadsNothingAcknowledgedIsLost) {
   for (const auto& row : status["experts"]) held.insert(row.value("expert", -1));
   for (const int expert : loaded) {
     EXPECT_TRUE(held.contains(expert)) << expert;
-    EXPECT_TRUE(execute(client, expert).contains("outputs")) << expert;
+    EXPECT_TRUE(execute(client, expert, kWidth).contains("outputs")) << expert;
   }
   const std::string partial = folder.path() + "/a/blobs/tmp";
   EXPECT_TRUE(std::filesystem::is_empty(partial)) << "what was cut short is removed";
