@@ -22,22 +22,51 @@ class Largest {
     k_ = k;
     count_ = 0;
     floor_ = -1;
-    std::size_t at = 0;
-    for (; at + kGroup <= row.size(); at += kGroup) {
-      // Most groups hold nothing above the smallest kept: told without a branch a value.
-      std::uint32_t any = 0;
-      for (std::size_t i = 0; i < kGroup; ++i) {
-        any |= static_cast<std::uint32_t>(signed_magnitude(row[at + i]) > floor_);
-      }
-      if (any != 0) take(row, at, at + kGroup);
+    for (std::size_t at = 0; at < row.size(); at += kGroup * kGroupsAtOnce) {
+      find_among(row, at, std::min(row.size(), at + kGroup * kGroupsAtOnce));
     }
-    take(row, at, row.size());
   }
 
   [[nodiscard]] std::span<const Feature> features() const { return {best_, count_}; }
 
  private:
   static constexpr std::size_t kGroup = 32;
+  static constexpr std::size_t kGroupsAtOnce = 64;
+
+  /// Most groups hold nothing that is kept. The k-th largest of the groups' maxima tells which: as
+  /// many values of other groups are at least as large.
+  void find_among(std::span<const float> row, std::size_t from, std::size_t to) {
+    std::int32_t maxima[kGroupsAtOnce];
+    const std::size_t groups = (to - from) / kGroup;
+    for (std::size_t group = 0; group < groups; ++group) {
+      maxima[group] = maximum(row.subspan(from + group * kGroup).first<kGroup>());
+    }
+    const std::int32_t bound = kth_largest(std::span(maxima, groups));
+    for (std::size_t group = 0; group < groups; ++group) {
+      if (maxima[group] < bound || maxima[group] <= floor_) continue;
+      take(row, from + group * kGroup, from + (group + 1) * kGroup);
+    }
+    take(row, from + groups * kGroup, to);
+  }
+
+  /// No branch a value: the loop is of vectors.
+  static std::int32_t maximum(std::span<const float, kGroup> values) {
+    std::int32_t most = 0;
+    for (std::size_t i = 0; i < kGroup; ++i) most = std::max(most, signed_magnitude(values[i]));
+    return most;
+  }
+
+  /// 0 where there are fewer than k.
+  [[nodiscard]] std::int32_t kth_largest(std::span<const std::int32_t> sizes) const {
+    std::int32_t best[kSketchFeaturesMax] = {};
+    for (const std::int32_t size : sizes) {
+      if (size <= best[k_ - 1]) continue;
+      std::size_t place = k_ - 1;
+      for (; place > 0 && best[place - 1] < size; --place) best[place] = best[place - 1];
+      best[place] = size;
+    }
+    return best[k_ - 1];
+  }
 
   static std::int32_t signed_magnitude(float value) {
     return static_cast<std::int32_t>(magnitude(value));
@@ -112,8 +141,10 @@ Hash32 commitment_of(const Sketch& sketch) {
   return crypto::sha256(canonical_bytes(sketch));
 }
 
-Hash32 commitment_of_rows(std::span<const std::uint32_t> names, std::span<const std::uint32_t> rows,
-                          std::span<const float> outputs, std::uint32_t d_model) {
+std::vector<std::uint8_t> canonical_bytes_of_rows(std::span<const std::uint32_t> names,
+                                                  std::span<const std::uint32_t> rows,
+                                                  std::span<const float> outputs,
+                                                  std::uint32_t d_model) {
   TENZRO_ASSERT(outputs.size() == rows.size() * d_model);
   constexpr std::size_t kHeadBytes = 32;
   constexpr std::size_t kRowBytes = 5 + kSketchFeatures * 8;
@@ -125,7 +156,7 @@ Hash32 commitment_of_rows(std::span<const std::uint32_t> names, std::span<const 
     largest.find(outputs.subspan(i * d_model, d_model), kSketchFeatures);
     append_row(bytes, names[rows[i]], largest.features());
   }
-  return crypto::sha256(bytes);
+  return bytes;
 }
 
 }  // namespace tenzro::receipts

@@ -48,10 +48,10 @@ struct Sketch {
 [[nodiscard]] std::vector<std::uint8_t> canonical_bytes(const Sketch& sketch);
 [[nodiscard]] Hash32 commitment_of(const Sketch& sketch);
 
-/// commitment_of(make_sketch(...)) with k = 8, without keeping a sketch. `names` calls the rows:
+/// canonical_bytes(make_sketch(...)) with k = 8, without keeping a sketch. `names` calls the rows:
 /// row i is `names[rows[i]]`. Requires outputs.size() == rows.size() * d_model.
-[[nodiscard]] Hash32 commitment_of_rows(std::span<const std::uint32_t> names,
-                                        std::span<const std::uint32_t> rows,
-                                        std::span<const float> outputs, std::uint32_t d_model);
+[[nodiscard]] std::vector<std::uint8_t> canonical_bytes_of_rows(
+    std::span<const std::uint32_t> names, std::span<const std::uint32_t> rows,
+    std::span<const float> outputs, std::uint32_t d_model);
 
 }  // namespace tenzro::receipts

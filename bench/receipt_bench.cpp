@@ -1,0 +1,216 @@
+// What the receipts of one reply cost, on one thread: what a holder makes and a router checks.
+//
+// usage: receipt_bench [--json FILE] [--wall] [--rounds N]
+//
+// Rows of 2048 values. Medians over the rounds; processor time of the thread counts, or with --wall
+// wall time.
+//   hash      4 KiB by one hasher, and by `sha256_many` with one and with two messages
+//   row       one row that comes back: its hash (as bf16) and its commitment
+//   set       made and verified as `tenzro/exec/1` does, both carriers, with and without the
+//             signature's own time ("hashing"); top-1 of 1, 8 and 32 tokens and top-8 of 1 and 4
+//             over 16 experts, as mesh_bench has them
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "tenzro/base/assert.hpp"
+#include "tenzro/base/bytes.hpp"
+#include "tenzro/base/prng.hpp"
+#include "tenzro/crypto/sha256.hpp"
+#include "tenzro/crypto/sha256_many.hpp"
+#include "tenzro/receipts/commitment.hpp"
+#include "tenzro/receipts/receipt_set.hpp"
+
+#include "report.hpp"
+
+namespace {
+
+using namespace tenzro;
+
+constexpr std::uint32_t kWidth = 2048;
+constexpr std::uint32_t kExperts = 16;
+/// Calls a sample, so that a sample is far longer than the clock's step.
+constexpr int kCallsPerSample = 10;
+
+struct Options {
+  std::string json;
+  clockid_t clock = CLOCK_THREAD_CPUTIME_ID;
+  int rounds = 200;
+};
+
+Options read_options(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--wall") {
+      options.clock = CLOCK_MONOTONIC;
+    } else if (word == "--json" && i + 1 < argc) {
+      options.json = argv[++i];
+    } else if (word == "--rounds" && i + 1 < argc) {
+      options.rounds = std::max(1, std::atoi(argv[++i]));
+    } else {
+      std::fprintf(stderr, "usage: receipt_bench [--json FILE] [--wall] [--rounds N]\n");
+      std::exit(2);
+    }
+  }
+  return options;
+}
+
+double now_us(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return 1e6 * static_cast<double>(time.tv_sec) + 1e-3 * static_cast<double>(time.tv_nsec);
+}
+
+std::vector<double> samples_of(const Options& options, const std::function<void()>& work) {
+  std::vector<double> samples;
+  for (int round = 0; round < options.rounds; ++round) {
+    const double start = now_us(options.clock);
+    for (int call = 0; call < kCallsPerSample; ++call) work();
+    samples.push_back((now_us(options.clock) - start) / kCallsPerSample);
+  }
+  return samples;
+}
+
+std::vector<float> random_values(std::size_t count) {
+  Prng prng(7);
+  std::vector<float> values(count);
+  for (float& value : values) value = static_cast<float>(prng.below(20001)) / 10000.0F - 1.0F;
+  return values;
+}
+
+/// A reply as the forwards of mesh_bench get it: token t and choice k go to expert 5 (t + k)
+/// mod 16.
+struct Reply {
+  std::vector<std::uint32_t> tokens;
+  std::vector<float> values;
+  std::vector<std::byte> carrier;
+  std::vector<std::vector<std::uint32_t>> rows;
+  std::vector<receipts::SetBatch> batches;
+  receipts::SetExecution execution;
+  crypto::KeyPair key = crypto::KeyPair::from_seed({1});
+  compute::SerialExecutor executor;
+
+  Reply(std::uint32_t count, std::uint32_t top_k, receipts::CarrierKind kind)
+      : tokens(count), values(random_values(std::size_t{count} * top_k * kWidth)), rows(kExperts) {
+    std::iota(tokens.begin(), tokens.end(), 0U);
+    const std::span<const float> hidden = std::span(values).first(std::size_t{count} * kWidth);
+    if (kind == receipts::CarrierKind::q8_0) {
+      carrier.resize(receipts::q8_carrier_bytes(count, kWidth).value());
+      receipts::encode_q8_rows(hidden, kWidth, carrier);
+    } else {
+      const auto bytes = std::as_bytes(hidden);
+      carrier.assign(bytes.begin(), bytes.end());
+    }
+    for (std::uint32_t i = 0; i < count * top_k; ++i) {
+      rows[(i / top_k + i % top_k) * 5 % kExperts].push_back(i / top_k);
+    }
+    std::size_t at = 0;
+    for (ExpertIndex expert = 0; expert < kExperts; ++expert) {
+      const std::size_t size = rows[expert].size() * kWidth;
+      if (size == 0) continue;
+      batches.push_back({expert, rows[expert], std::span(values).subspan(at, size)});
+      at += size;
+    }
+    execution = {
+        .model = "m", .carrier_kind = kind, .carrier = carrier, .width = kWidth, .tokens = tokens};
+  }
+
+  Reply(const Reply&) = delete;
+  Reply& operator=(const Reply&) = delete;
+
+  [[nodiscard]] receipts::ReceiptSet make() {
+    return receipts::make_set(key, execution, batches, executor);
+  }
+};
+
+class Program {
+ public:
+  explicit Program(Options options) : options_(std::move(options)) {}
+
+  void add_hash_rows() {
+    const auto values = random_values(kWidth);
+    const auto bytes = as_u8(std::as_bytes(std::span(values).first(kWidth / 2)));
+    add("hash: 4 KiB, one hasher", [&] { keep(crypto::sha256(bytes)); });
+    for (const std::size_t count : {1U, 2U}) {
+      add("hash: 4 KiB, sha256_many of " + std::to_string(count), [&] {
+        std::vector<crypto::Sha256Text> texts(count, crypto::Sha256Text(bytes));
+        std::vector<Hash32> digests(count);
+        std::vector<crypto::Sha256Job> jobs;
+        for (std::size_t i = 0; i < count; ++i) jobs.push_back({&texts[i], &digests[i]});
+        crypto::sha256_many(jobs);
+        keep(digests[0]);
+      });
+    }
+    add("row: its hash", [&] { keep(receipts::hash_rows(values, kWidth)); });
+    const std::uint32_t zero[] = {0};
+    add("row: its commitment", [&] {
+      keep(crypto::sha256(receipts::canonical_bytes_of_rows(zero, zero, values, kWidth)));
+    });
+  }
+
+  void add_signature_rows() {
+    const auto key = crypto::KeyPair::from_seed({1});
+    const std::vector<std::uint8_t> message(60, 3);
+    const auto signature = key.sign(message);
+    sign_us_ = add("signature: made", [&] { keep(key.sign(message)); });
+    verify_us_ = add("signature: verified",
+                     [&] { TENZRO_ASSERT(crypto::verify(key.public_key(), message, signature)); });
+  }
+
+  void add_set_rows(std::uint32_t tokens, std::uint32_t top_k, receipts::CarrierKind kind) {
+    Reply reply(tokens, top_k, kind);
+    const std::string name = "set: top-" + std::to_string(top_k) + ", " + std::to_string(tokens) +
+                             " tokens, " + (kind == receipts::CarrierKind::dense ? "dense" : "q8");
+    const auto set = reply.make();
+    const double made = add(name + ", made", [&] { keep(reply.make().signature); });
+    const double verified = add(name + ", verified", [&] {
+      TENZRO_ASSERT(receipts::verify_set(reply.key.public_key(), reply.execution, reply.batches,
+                                         set, reply.executor));
+    });
+    rows_.push_back(bench::make_row(name + ", hashing of both", "ours", 1, "us",
+                                    {made - sign_us_ + verified - verify_us_}));
+    bench::print(rows_.back());
+  }
+
+  [[nodiscard]] int finish() const {
+    return options_.json.empty() || bench::write_json(options_.json, rows_) ? 0 : 1;
+  }
+
+ private:
+  template <typename Value>
+  void keep(const Value& value) {
+    kept_ = kept_ + value[0];  // volatile: the work is done
+  }
+
+  double add(const std::string& name, const std::function<void()>& work) {
+    rows_.push_back(bench::make_row(name, "ours", 1, "us", samples_of(options_, work)));
+    bench::print(rows_.back());
+    return rows_.back().value;
+  }
+
+  Options options_;
+  std::vector<bench::Row> rows_;
+  double sign_us_ = 0;
+  double verify_us_ = 0;
+  volatile unsigned kept_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Program program(read_options(argc, argv));
+  program.add_hash_rows();
+  program.add_signature_rows();
+  for (const auto kind : {receipts::CarrierKind::q8_0, receipts::CarrierKind::dense}) {
+    for (const std::uint32_t tokens : {1U, 8U, 32U}) program.add_set_rows(tokens, 1, kind);
+    for (const std::uint32_t tokens : {1U, 4U}) program.add_set_rows(tokens, 8, kind);
+  }
+  return program.finish();
+}
