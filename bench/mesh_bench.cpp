@@ -8,7 +8,10 @@
 // remote holder adds is the difference of each pair. Two carriers, and of each
 //   top-1 of 1, 8, 32 tokens    as many rows of 2048 f32 come back
 //   top-8 of 1, 4 tokens        8 rows come back for each: one an expert, to be combined here
-// target 150 us a call and 15 us a row that comes back. Receipts cannot be turned off.
+// target 150 us a call and 15 us a row that comes back.
+//   less receipts   the same without what a set of that shape takes when it is made and verified
+//           alone on one thread of this run (median of as many): an estimate, because receipts
+//           cannot be turned off; target 100 us a call and 8 us a row
 //   bytes   of a token and layer over two holders, of the messages themselves, against requests and
 //           replies of base64 f32 in JSON, one batch an expert: at least three times fewer
 #include <algorithm>
@@ -20,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "tenzro/base/assert.hpp"
 #include "tenzro/base/prng.hpp"
 #include "tenzro/tensor/block.hpp"
 #include "tenzro/wire/expert_blob.hpp"
@@ -27,6 +31,7 @@
 
 #include "bench_node.hpp"
 #include "mesh_bytes.hpp"
+#include "receipt_reply.hpp"
 #include "report.hpp"
 
 namespace {
@@ -40,6 +45,8 @@ constexpr std::uint32_t kExperts = 16;
 constexpr std::uint32_t kTopK = 8;
 constexpr double kCallTargetUs = 150;
 constexpr double kRowTargetUs = 15;
+constexpr double kBareCallTargetUs = 100;
+constexpr double kBareRowTargetUs = 8;
 constexpr double kBytesTarget = 3;
 
 struct Case {
@@ -140,7 +147,23 @@ void wait_until_known(bench::BenchNode& router, std::size_t replicas) {
 struct Samples {
   std::vector<double> local;
   std::vector<double> added;
+  std::vector<double> receipts;
 };
+
+/// Microseconds that the receipts of such a reply take, made and verified alone.
+std::vector<double> receipts_alone(const Case& subject, std::size_t count) {
+  bench::ReceiptReply reply(subject.tokens, subject.top_k,
+                            subject.carrier == rpc::CarrierChoice::q8
+                                ? receipts::CarrierKind::q8_0
+                                : receipts::CarrierKind::dense);
+  std::vector<double> samples;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Clock::time_point begin = Clock::now();
+    TENZRO_ASSERT(reply.verify(reply.make()));
+    samples.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
+  }
+  return samples;
+}
 
 /// Microseconds of the node that holds everything, and what the router takes beyond.
 Samples measure(bench::BenchNode& local, bench::BenchNode& router, const Case& subject,
@@ -152,6 +175,7 @@ Samples measure(bench::BenchNode& local, bench::BenchNode& router, const Case& s
     samples.local.push_back(here);
     samples.added.push_back(microseconds_of(router, call) - here);
   }
+  samples.receipts = receipts_alone(subject, count);
   return samples;
 }
 
@@ -160,9 +184,16 @@ std::vector<bench::Row> rows_of(const Case& subject, const Samples& samples) {
   const std::string name = std::string(subject.carrier == rpc::CarrierChoice::q8 ? "q8" : "dense") +
                            ", top-" + std::to_string(subject.top_k) + ", " +
                            std::to_string(subject.tokens) + " tokens";
+  const bench::Row receipts =
+      bench::make_row(name + ": receipts alone", "ours", 1, "us", samples.receipts);
+  std::vector<double> bare = samples.added;
+  for (double& sample : bare) sample -= receipts.value;
   return {bench::make_row(name + ": here", "local", 1, "us", samples.local),
           bench::make_row(name + ": added", "ours", 1, "us", samples.added,
-                          kCallTargetUs + kRowTargetUs * back)};
+                          kCallTargetUs + kRowTargetUs * back),
+          receipts,
+          bench::make_row(name + ": added, less receipts", "ours", 1, "us", bare,
+                          kBareCallTargetUs + kBareRowTargetUs * back)};
 }
 
 void add_byte_rows(std::vector<bench::Row>& rows) {

@@ -15,26 +15,23 @@
 #include <cstring>
 #include <ctime>
 #include <functional>
-#include <numeric>
 #include <string>
 #include <vector>
 
 #include "tenzro/base/assert.hpp"
 #include "tenzro/base/bytes.hpp"
-#include "tenzro/base/prng.hpp"
 #include "tenzro/crypto/sha256.hpp"
 #include "tenzro/crypto/sha256_many.hpp"
 #include "tenzro/receipts/commitment.hpp"
-#include "tenzro/receipts/receipt_set.hpp"
 
+#include "receipt_reply.hpp"
 #include "report.hpp"
 
 namespace {
 
 using namespace tenzro;
 
-constexpr std::uint32_t kWidth = 2048;
-constexpr std::uint32_t kExperts = 16;
+constexpr std::uint32_t kWidth = bench::ReceiptReply::kWidth;
 /// Calls a sample, so that a sample is far longer than the clock's step.
 constexpr int kCallsPerSample = 10;
 
@@ -78,64 +75,12 @@ std::vector<double> samples_of(const Options& options, const std::function<void(
   return samples;
 }
 
-std::vector<float> random_values(std::size_t count) {
-  Prng prng(7);
-  std::vector<float> values(count);
-  for (float& value : values) value = static_cast<float>(prng.below(20001)) / 10000.0F - 1.0F;
-  return values;
-}
-
-/// A reply as the forwards of mesh_bench get it: token t and choice k go to expert 5 (t + k)
-/// mod 16.
-struct Reply {
-  std::vector<std::uint32_t> tokens;
-  std::vector<float> values;
-  std::vector<std::byte> carrier;
-  std::vector<std::vector<std::uint32_t>> rows;
-  std::vector<receipts::SetBatch> batches;
-  receipts::SetExecution execution;
-  crypto::KeyPair key = crypto::KeyPair::from_seed({1});
-  compute::SerialExecutor executor;
-
-  Reply(std::uint32_t count, std::uint32_t top_k, receipts::CarrierKind kind)
-      : tokens(count), values(random_values(std::size_t{count} * top_k * kWidth)), rows(kExperts) {
-    std::iota(tokens.begin(), tokens.end(), 0U);
-    const std::span<const float> hidden = std::span(values).first(std::size_t{count} * kWidth);
-    if (kind == receipts::CarrierKind::q8_0) {
-      carrier.resize(receipts::q8_carrier_bytes(count, kWidth).value());
-      receipts::encode_q8_rows(hidden, kWidth, carrier);
-    } else {
-      const auto bytes = std::as_bytes(hidden);
-      carrier.assign(bytes.begin(), bytes.end());
-    }
-    for (std::uint32_t i = 0; i < count * top_k; ++i) {
-      rows[(i / top_k + i % top_k) * 5 % kExperts].push_back(i / top_k);
-    }
-    std::size_t at = 0;
-    for (ExpertIndex expert = 0; expert < kExperts; ++expert) {
-      const std::size_t size = rows[expert].size() * kWidth;
-      if (size == 0) continue;
-      batches.push_back({expert, rows[expert], std::span(values).subspan(at, size)});
-      at += size;
-    }
-    execution = {
-        .model = "m", .carrier_kind = kind, .carrier = carrier, .width = kWidth, .tokens = tokens};
-  }
-
-  Reply(const Reply&) = delete;
-  Reply& operator=(const Reply&) = delete;
-
-  [[nodiscard]] receipts::ReceiptSet make() {
-    return receipts::make_set(key, execution, batches, executor);
-  }
-};
-
 class Program {
  public:
   explicit Program(Options options) : options_(std::move(options)) {}
 
   void add_hash_rows() {
-    const auto values = random_values(kWidth);
+    const auto values = bench::random_values(kWidth);
     const auto bytes = as_u8(std::as_bytes(std::span(values).first(kWidth / 2)));
     add("hash: 4 KiB, one hasher", [&] { keep(crypto::sha256(bytes)); });
     for (const std::size_t count : {1U, 2U}) {
@@ -165,15 +110,12 @@ class Program {
   }
 
   void add_set_rows(std::uint32_t tokens, std::uint32_t top_k, receipts::CarrierKind kind) {
-    Reply reply(tokens, top_k, kind);
+    bench::ReceiptReply reply(tokens, top_k, kind);
     const std::string name = "set: top-" + std::to_string(top_k) + ", " + std::to_string(tokens) +
                              " tokens, " + (kind == receipts::CarrierKind::dense ? "dense" : "q8");
     const auto set = reply.make();
     const double made = add(name + ", made", [&] { keep(reply.make().signature); });
-    const double verified = add(name + ", verified", [&] {
-      TENZRO_ASSERT(receipts::verify_set(reply.key.public_key(), reply.execution, reply.batches,
-                                         set, reply.executor));
-    });
+    const double verified = add(name + ", verified", [&] { TENZRO_ASSERT(reply.verify(set)); });
     rows_.push_back(bench::make_row(name + ", hashing of both", "ours", 1, "us",
                                     {made - sign_us_ + verified - verify_us_}));
     bench::print(rows_.back());

@@ -13,6 +13,8 @@
 #include "tenzro/crypto/sha256_many.hpp"
 #include "tenzro/receipts/commitment.hpp"
 
+#include "row_passes.hpp"
+
 namespace tenzro::receipts {
 namespace {
 
@@ -81,24 +83,13 @@ class RowsMessage final : public Sha256Message {
     const auto some = values_.first(std::min(kChunk, values_.size()));
     values_ = values_.subspan(some.size());
     chunk_.resize(some.size());
-    narrow(some);
+    static_assert(std::endian::native == std::endian::little);
+    best_passes().narrow(some.data(), some.size(), chunk_.data());
     return as_u8(std::as_bytes(std::span<const std::uint16_t>(chunk_)));
   }
 
  private:
   static constexpr std::size_t kChunk = 1024;
-
-  void narrow(std::span<const float> values) {
-    static_assert(std::endian::native == std::endian::little);
-    std::uint16_t* const out = chunk_.data();
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const auto bits = std::bit_cast<std::uint32_t>(values[i]);
-      // A NaN must not round to infinity; verified rows hold none.
-      const bool is_nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
-      const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U;
-      out[i] = static_cast<std::uint16_t>(is_nan ? (bits >> 16U) | 0x40U : rounded);
-    }
-  }
 
   std::span<const float> values_;
   std::vector<std::uint8_t> head_;

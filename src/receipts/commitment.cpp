@@ -7,6 +7,8 @@
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/crypto/sha256.hpp"
 
+#include "row_passes.hpp"
+
 namespace tenzro::receipts {
 namespace {
 
@@ -30,7 +32,7 @@ class Largest {
   [[nodiscard]] std::span<const Feature> features() const { return {best_, count_}; }
 
  private:
-  static constexpr std::size_t kGroup = 32;
+  static constexpr std::size_t kGroup = kMagnitudeGroup;
   static constexpr std::size_t kGroupsAtOnce = 64;
 
   /// Most groups hold nothing that is kept. The k-th largest of the groups' maxima tells which: as
@@ -38,22 +40,13 @@ class Largest {
   void find_among(std::span<const float> row, std::size_t from, std::size_t to) {
     std::int32_t maxima[kGroupsAtOnce];
     const std::size_t groups = (to - from) / kGroup;
-    for (std::size_t group = 0; group < groups; ++group) {
-      maxima[group] = maximum(row.subspan(from + group * kGroup).first<kGroup>());
-    }
+    best_passes().group_maxima(row.data() + from, groups, maxima);
     const std::int32_t bound = kth_largest(std::span(maxima, groups));
     for (std::size_t group = 0; group < groups; ++group) {
       if (maxima[group] < bound || maxima[group] <= floor_) continue;
       take(row, from + group * kGroup, from + (group + 1) * kGroup);
     }
     take(row, from + groups * kGroup, to);
-  }
-
-  /// No branch a value: the loop is of vectors.
-  static std::int32_t maximum(std::span<const float, kGroup> values) {
-    std::int32_t most = 0;
-    for (std::size_t i = 0; i < kGroup; ++i) most = std::max(most, signed_magnitude(values[i]));
-    return most;
   }
 
   /// 0 where there are fewer than k.
