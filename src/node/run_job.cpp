@@ -85,8 +85,8 @@ struct Bodies {
   }
 };
 
-/// What a tiny job may read; the hashes of so much take about a twentieth of a millisecond.
-constexpr std::size_t kTinyBytes = 160 << 10;
+/// What a tiny job may read; a hash of so much takes about a tenth of a millisecond.
+constexpr std::size_t kTinyBytes = 96 << 10;
 
 /// Bytes that a job of tenzro/exec reads; nothing for other jobs.
 struct BytesRead {
