@@ -66,8 +66,7 @@ class Connection {
 
   [[nodiscard]] bool is_connected() const { return is_connected_; }
 
-  /// Known once connected.
-  [[nodiscard]] const EndpointId& peer() const { return peer_; }
+  [[nodiscard]] const EndpointId& peer() const { return peer_; }  ///< known once connected
 
   [[nodiscard]] wire::Protocol protocol() const { return protocol_; }
 
