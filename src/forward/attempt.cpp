@@ -4,9 +4,36 @@
 #include <utility>
 
 #include "tenzro/base/assert.hpp"
+#include "tenzro/base/bytes.hpp"
+#include "tenzro/wire/exec_message.hpp"
 
 namespace tenzro::forward {
 namespace {
+
+/// A reply that says `busy` is a few fields and a text.
+constexpr std::size_t kBusyReplyBytesMax = wire::kExecTextBytesMax + 256;
+/// No holder is left alone for longer because it said so.
+constexpr Duration kBusyMax = std::chrono::minutes(1);
+
+struct Busy {
+  std::optional<Duration> retry_after;
+  std::string text;
+};
+
+/// What a holder says instead of serving; none for every other reply, which is for a worker to
+/// read.
+std::optional<Busy> busy_of(const work::RemoteCall& call, const BufferRef& reply) {
+  if (call.transport != work::Transport::exec || reply.empty()) return std::nullopt;
+  if (reply.size() > kBusyReplyBytesMax) return std::nullopt;
+  const auto read = wire::decode_exec_reply(reply, call.width);
+  if (!read || read->status != wire::ExecStatus::busy) return std::nullopt;
+  Busy busy{.text = echo(read->text)};
+  if (read->retry_after_ms != 0) {
+    busy.retry_after =
+        std::min<Duration>(std::chrono::milliseconds(read->retry_after_ms), kBusyMax);
+  }
+  return busy;
+}
 
 /// What a call that ended without a reply says of its holder.
 ledger::Failure failure_of(ErrorCode code) {
@@ -92,6 +119,10 @@ std::optional<Verdict> Attempts::on_call_result(Instant now, PeerCallId id,
   attempt.hedge_at.reset();
   attempt.give_up_at.reset();
   if (!result) return fail_call(now, it, result.error());
+  if (const auto busy = busy_of(*attempt.call, result->bytes)) {
+    mesh_.standings.on_busy(now, attempt.open, busy->retry_after);
+    return end(it, Setback{Setback::Kind::busy, {ErrorCode::busy, "", busy->text}});
+  }
   attempt.arrived = now;
   attempt.job = mesh_.jobs.next();
   by_job_.emplace(attempt.job, attempt.id);

@@ -70,12 +70,4 @@ std::uint64_t ServiceTime::weight(Instant now, std::uint32_t rows, Duration unme
   return std::max<std::uint64_t>(weight, 1);
 }
 
-Duration ServiceTime::per_call() const {
-  return to_duration(per_call_ns_);
-}
-
-Duration ServiceTime::per_row() const {
-  return to_duration(per_row_ns_);
-}
-
 }  // namespace tenzro::ledger

@@ -16,9 +16,6 @@ constexpr ngtcp2_duration kAckDelay = 5 * NGTCP2_MILLISECONDS;
 constexpr ngtcp2_duration kInitialRtt = 100 * NGTCP2_MILLISECONDS;
 /// What Ethernet carries over IPv6; probing finds out whether the path does.
 constexpr std::size_t kPacketBytesMax = 1452;
-/// The loopback interface carries 64 KiB. Larger packets cost less, and the congestion window,
-/// which the library bounds by a number of packets where round trips are short, holds more.
-constexpr std::size_t kLoopbackPacketBytesMax = PacketBatch::kPacketBytesMax;
 
 ngtcp2_duration nanoseconds(Duration duration) {
   return static_cast<ngtcp2_duration>(std::chrono::nanoseconds(duration).count());
@@ -30,16 +27,22 @@ ngtcp2_cid random_id() {
   return connection_id_of(bytes);
 }
 
-ngtcp2_settings make_settings(Duration handshake_timeout, const SocketAddress& remote) {
+ngtcp2_settings make_settings(Duration handshake_timeout, const SocketAddress& remote,
+                              const UdpSocket& socket) {
   ngtcp2_settings settings;
   ngtcp2_settings_default(&settings);
   settings.initial_ts = ConnectionCallbacks::now();
   settings.initial_rtt = kInitialRtt;
   settings.cc_algo = NGTCP2_CC_ALGO_CUBIC;
   settings.max_tx_udp_payload_size = kPacketBytesMax;
-  if (remote.is_loopback()) {
-    settings.max_tx_udp_payload_size = kLoopbackPacketBytesMax;
+  // Larger packets cost less, and the congestion window, which the library bounds by a number of
+  // packets where round trips are short, holds more. The interface says what it takes: no probing.
+  const std::size_t loopback_max =
+      std::min(socket.loopback_bytes_max(), PacketBatch::kPacketBytesMax);
+  if (remote.is_loopback() && loopback_max > kPacketBytesMax) {
+    settings.max_tx_udp_payload_size = loopback_max;
     settings.no_tx_udp_payload_size_shaping = 1;
+    settings.no_pmtud = 1;
   }
   settings.handshake_timeout = nanoseconds(handshake_timeout);
   return settings;
@@ -82,7 +85,8 @@ std::unique_ptr<Connection> Connection::accept(ConnectionContext& context, Conne
 }
 
 bool Connection::start_client(const DialOptions& options) {
-  const ngtcp2_settings settings = make_settings(options.handshake_timeout, remote_);
+  const ngtcp2_settings settings =
+      make_settings(options.handshake_timeout, remote_, context_.socket);
   latest_ = settings.initial_ts;
   const ngtcp2_transport_params params = make_params(context_.options, side_);
   const ngtcp2_callbacks callbacks = ConnectionCallbacks::make(side_);
@@ -102,7 +106,8 @@ bool Connection::start_client(const DialOptions& options) {
 
 bool Connection::start_server(const AcceptOptions& options) {
   const ngtcp2_pkt_hd& header = *options.header;
-  ngtcp2_settings settings = make_settings(context_.options.handshake_timeout, remote_);
+  ngtcp2_settings settings =
+      make_settings(context_.options.handshake_timeout, remote_, context_.socket);
   latest_ = settings.initial_ts;
   ngtcp2_transport_params params = make_params(context_.options, side_);
   const ngtcp2_callbacks callbacks = ConnectionCallbacks::make(side_);
@@ -131,11 +136,6 @@ bool Connection::start_server(const AcceptOptions& options) {
 
 ngtcp2_path Connection::path() const {
   return {context_.socket.local().for_path(), remote_.for_path(), nullptr};
-}
-
-Duration Connection::rtt() const {
-  return std::chrono::duration_cast<Duration>(
-      std::chrono::nanoseconds(compat::path_state(quic_).smoothed_rtt));
 }
 
 ngtcp2_tstamp Connection::expiry() const {
@@ -202,23 +202,45 @@ void Connection::close_after(int library_error, ngtcp2_tstamp now) {
 
 void Connection::close(Code code, const Error& error, ngtcp2_tstamp now) {
   if (is_dead_) return;
+  acknowledge(now);
   send_close(compat::close_with_application_code(static_cast<std::uint64_t>(code)), advance(now));
   lose(error);
+}
+
+/// Tells the peer what has arrived: it takes requests that were not acknowledged for unserved.
+void Connection::acknowledge(ngtcp2_tstamp now) {
+  if (!is_connected_) return;
+  ngtcp2_path_storage where;
+  ngtcp2_path_storage_zero(&where);
+  ngtcp2_pkt_info info{};
+  std::array<std::uint8_t, kFirstDatagramBytesMin> buffer{};
+  // The library acknowledges nothing before the delay that it was granted is over.
+  const ngtcp2_ssize size = ngtcp2_conn_write_pkt(quic_, &where.path, &info, buffer.data(),
+                                                  buffer.size(), advance(now + kAckDelay));
+  send_alone(buffer, size, where, info);
 }
 
 void Connection::send_close(const compat::CloseReason& reason, ngtcp2_tstamp now) {
   ngtcp2_path_storage where;
   ngtcp2_path_storage_zero(&where);
   ngtcp2_pkt_info info{};
-  // A buffer of its own: packets before this one may still stand in the shared one.
   std::array<std::uint8_t, kPacketBytesMax> buffer{};
-  PacketBatch batch(context_.socket, buffer);
-  const std::span<std::uint8_t> room = batch.room(buffer.size());
   const ngtcp2_ssize size = ngtcp2_conn_write_connection_close(
-      quic_, &where.path, &info, room.data(), room.size(), &reason, now);
+      quic_, &where.path, &info, buffer.data(), buffer.size(), &reason, now);
+  send_alone(buffer, size, where, info);
+}
+
+/// The first `size` bytes, if any, as a packet of its own: packets before it may still stand in the
+/// shared buffer.
+void Connection::send_alone(std::span<std::uint8_t> buffer, ngtcp2_ssize size,
+                            const ngtcp2_path_storage& where, const ngtcp2_pkt_info& info) {
   if (size <= 0) return;
-  batch.add(static_cast<std::size_t>(size), where.path.remote, static_cast<std::uint8_t>(info.ecn));
-  batch.flush();
+  const ngtcp2_addr& to = where.path.remote;
+  const auto bytes = static_cast<std::size_t>(size);
+  context_.socket.send({.to = SocketAddress(to.addr, static_cast<socklen_t>(to.addrlen)),
+                        .ecn = static_cast<std::uint8_t>(info.ecn),
+                        .segment = bytes,
+                        .bytes = buffer.first(bytes)});
 }
 
 void Connection::lose(const Error& error, Unheard unheard) {

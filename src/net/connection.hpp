@@ -10,91 +10,23 @@
 ///    has proved its key, then kConnectionWindow. Bytes are credited as they arrive, as long as the
 ///    peer's messages in the making stay below peer_bytes_max; else when one is handed over.
 ///  - kStrikesMax refused requests end the connection.
+///  - Packets are small until the handshake is confirmed: the library fills the first ones up, and
+///  a
+///    node that many dial at once would lose in its socket what those bytes take.
 /// A dead connection stays until its owner deletes it. Thread: the loop's.
-#include <array>
 #include <map>
 #include <memory>
-#include <optional>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "tenzro/net/endpoint.hpp"
-
+#include "connection_owner.hpp"
+#include "connection_parts.hpp"
 #include "mtu_guard.hpp"
-#include "ngtcp2_compat.hpp"
 #include "pacer.hpp"
-#include "packet_batch.hpp"
 #include "send_queue.hpp"
 #include "stream.hpp"
-#include "tls.hpp"
-#include "udp_socket.hpp"
 
 namespace tenzro::net {
-
-/// Application error codes, of streams and of connections.
-enum class Code : std::uint64_t { done, cancelled, refused, too_large, misbehaved, over_limit };
-
-enum class Side : std::uint8_t { client, server };
-
-using ResetToken = std::array<std::uint8_t, NGTCP2_STATELESS_RESET_TOKENLEN>;
-
-class Connection;
-
-/// One peer, over all its connections.
-struct PeerAccount {
-  std::size_t held = 0;  ///< bytes of messages in the making
-  std::vector<Connection*> connections;
-};
-
-/// Hears what happens; only records. `Connection&` is valid until the owner deletes it.
-class ConnectionOwner {
- public:
-  virtual ~ConnectionOwner() = default;
-  virtual void on_connection_id(Connection& connection, const ngtcp2_cid& id) = 0;
-  virtual void on_connection_id_gone(const ngtcp2_cid& id) = 0;
-  /// A datagram that ends with this token is the peer's word that it forgot the connection.
-  virtual void on_reset_token(Connection& connection, const ResetToken& token) = 0;
-  virtual void on_reset_token_gone(const ResetToken& token) = 0;
-  /// The handshake is complete: peer and protocol are known. False ends the connection.
-  [[nodiscard]] virtual bool on_connected(Connection& connection) = 0;
-  virtual void on_call_ended(PeerCallId call, Result<Reply> reply) = 0;
-  virtual PeerRequestId on_request(Connection& connection, std::int64_t stream,
-                                   BufferRef bytes) = 0;
-  virtual void on_request_gone(PeerRequestId request) = 0;
-  virtual void on_black_hole() = 0;
-  /// It has packets to write.
-  virtual void on_dirty(Connection& connection) = 0;
-  /// It is dead; its calls and requests have ended before.
-  virtual void on_lost(Connection& connection, const Error& error) = 0;
-};
-
-using LimitsOf = wire::ProtocolLimits (*)(wire::Protocol);
-
-/// What all connections of an endpoint share.
-struct ConnectionContext {
-  UdpSocket& socket;
-  TlsIdentity& identity;
-  const Options& options;
-  LimitsOf limits = wire::limits_of;
-  /// Makes the tokens with which this endpoint, restarted, can end connections it forgot.
-  Hash32 reset_secret{};
-  std::vector<std::uint8_t> buffer = std::vector<std::uint8_t>(PacketBatch::kBufferBytes);
-};
-
-struct DialOptions {
-  SocketAddress to;
-  std::optional<EndpointId> expected;
-  wire::Protocol protocol = wire::Protocol::moe;
-  Duration handshake_timeout{};
-};
-
-struct AcceptOptions {
-  SocketAddress from;
-  const ngtcp2_pkt_hd* header = nullptr;
-  /// Set where the peer came back with a Retry token: the id it first sent to.
-  std::optional<ngtcp2_cid> before_retry;
-};
 
 class Connection {
  public:
@@ -134,14 +66,11 @@ class Connection {
 
   [[nodiscard]] bool is_connected() const { return is_connected_; }
 
-  /// Known once connected.
-  [[nodiscard]] const EndpointId& peer() const { return peer_; }
+  [[nodiscard]] const EndpointId& peer() const { return peer_; }  ///< known once connected
 
   [[nodiscard]] wire::Protocol protocol() const { return protocol_; }
 
   [[nodiscard]] const SocketAddress& remote() const { return remote_; }
-
-  [[nodiscard]] Duration rtt() const;
 
   void join(std::shared_ptr<PeerAccount> account) { account_ = std::move(account); }
 
@@ -153,11 +82,6 @@ class Connection {
 
  private:
   friend struct ConnectionCallbacks;
-
-  struct WaitingCall {
-    PeerCallId call{};
-    std::vector<BufferRef> parts;
-  };
 
   Connection(ConnectionContext& context, ConnectionOwner& owner, Side side,
              const SocketAddress& remote);
@@ -175,7 +99,10 @@ class Connection {
   /// received before the connection that it begins.
   ngtcp2_tstamp advance(ngtcp2_tstamp now);
   void close_after(int library_error, ngtcp2_tstamp now);
+  void acknowledge(ngtcp2_tstamp now);
   void send_close(const compat::CloseReason& reason, ngtcp2_tstamp now);
+  void send_alone(std::span<std::uint8_t> buffer, ngtcp2_ssize size,
+                  const ngtcp2_path_storage& where, const ngtcp2_pkt_info& info);
   void finish_call(Stream& stream, Result<BufferRef> outcome);
   void finish_message(Stream& stream);
   void give_up(Stream& stream, Code code);
@@ -215,6 +142,7 @@ class Connection {
   std::size_t withheld_ = 0;               ///< arrived, not yet credited
   int strikes_ = 0;
   bool is_connected_ = false;
+  bool is_confirmed_ = false;  ///< both sides have finished the handshake
   bool is_dead_ = false;
   bool is_kept_alive_ = false;
 };

@@ -58,6 +58,7 @@ ngtcp2_callbacks ConnectionCallbacks::make(Side side) {
   table.remove_connection_id = remove_connection_id;
   table.dcid_status = peer_connection_id;
   table.handshake_completed = handshake_completed;
+  table.handshake_confirmed = handshake_confirmed;
   table.extend_max_local_streams_bidi = more_streams;
   table.stream_open = stream_open;
   table.recv_stream_data = stream_data;
@@ -77,7 +78,13 @@ int ConnectionCallbacks::handshake_completed(ngtcp2_conn* quic, void* user) {
   self.protocol_ = *protocol;
   if (!self.owner_.on_connected(self)) return NGTCP2_ERR_CALLBACK_FAILURE;
   self.is_connected_ = true;
+  self.is_confirmed_ = self.side_ == Side::server;
   ngtcp2_conn_extend_max_offset(quic, Connection::kConnectionWindow - Connection::kFirstWindow);
+  return 0;
+}
+
+int ConnectionCallbacks::handshake_confirmed(ngtcp2_conn*, void* user) {
+  connection_of(user).is_confirmed_ = true;
   return 0;
 }
 

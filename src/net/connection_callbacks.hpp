@@ -16,6 +16,7 @@ struct ConnectionCallbacks {
                                              std::uint8_t* token);
 
   static int handshake_completed(ngtcp2_conn* quic, void* user);
+  static int handshake_confirmed(ngtcp2_conn*, void* user);
   static int new_connection_id(ngtcp2_conn* quic, ngtcp2_cid* id, std::uint8_t* token,
                                std::size_t size, void* user);
   static int remove_connection_id(ngtcp2_conn* quic, const ngtcp2_cid* id, void* user);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "connection.hpp"
+#include "datagram.hpp"
 
 namespace tenzro::net {
 namespace {
@@ -32,7 +33,9 @@ void Connection::write(ngtcp2_tstamp now) {
   ngtcp2_path_storage where;
   ngtcp2_path_storage_zero(&where);
   ngtcp2_pkt_info info{};
-  const std::size_t packet_max = mtu_.limit(ngtcp2_conn_get_max_tx_udp_payload_size(quic_));
+  const std::size_t packet_max = is_confirmed_
+                                     ? mtu_.limit(ngtcp2_conn_get_max_tx_udp_payload_size(quic_))
+                                     : kFirstDatagramBytesMin;
   const std::size_t budget = Pacer::burst(pacing_path());
   std::size_t sent = 0;
   while (sent < budget && !context_.socket.is_blocked()) {

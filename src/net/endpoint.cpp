@@ -32,10 +32,6 @@ class EndpointHandle final : public Endpoint {
 
   void refuse(PeerRequestId request) override { state_->refuse(request); }
 
-  [[nodiscard]] std::optional<Duration> rtt(const EndpointId& peer) const override {
-    return state_->rtt(peer);
-  }
-
   [[nodiscard]] std::size_t connections() const override { return state_->connections(); }
 
   [[nodiscard]] Totals totals() const override { return state_->totals(); }

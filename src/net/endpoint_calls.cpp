@@ -158,12 +158,6 @@ void EndpointState::close(std::function<void()> done) {
   });
 }
 
-std::optional<Duration> EndpointState::rtt(const EndpointId& peer) const {
-  const auto found = accounts_.find(peer);
-  if (found == accounts_.end()) return std::nullopt;
-  return found->second->connections.front()->rtt();
-}
-
 Totals EndpointState::totals() const {
   Totals totals = totals_;
   const UdpSocket::Counts& socket = socket_.counts();

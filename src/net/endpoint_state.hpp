@@ -54,8 +54,6 @@ class EndpointState final : public ConnectionOwner,
 
   [[nodiscard]] std::string address() const { return socket_.local().text(); }
 
-  [[nodiscard]] std::optional<Duration> rtt(const EndpointId& peer) const;
-
   [[nodiscard]] std::size_t connections() const { return table_.size(); }
 
   [[nodiscard]] Totals totals() const;

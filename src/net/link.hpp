@@ -42,11 +42,6 @@ class Link {
   static constexpr std::size_t kAddressesMax = 8;
   static constexpr std::size_t kResolvedMax = 4;
 
-  struct WaitingCall {
-    PeerCallId call{};
-    std::vector<BufferRef> parts;
-  };
-
   /// Asks for the next attempt. False where it cannot even be begun.
   using Attempt = std::function<bool(const SocketAddress& to, Duration timeout)>;
   using GaveUp = std::function<void(const Error&)>;

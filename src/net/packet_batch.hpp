@@ -10,8 +10,8 @@ namespace tenzro::net {
 
 class PacketBatch {
  public:
-  /// Four fill a batch.
-  static constexpr std::size_t kPacketBytesMax = 16'376;
+  /// The loopback interface takes so much; one fills a batch.
+  static constexpr std::size_t kPacketBytesMax = 65'480;
   /// Room in `buffer` for a batch and one packet more.
   static constexpr std::size_t kBufferBytes = kBatchBytesMax + kPacketBytesMax;
 

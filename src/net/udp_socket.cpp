@@ -6,7 +6,9 @@
 #include <system_error>
 #include <utility>
 
+#include <net/if.h>
 #include <netinet/udp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -32,6 +34,14 @@ using ControlBuffer = std::array<char, 256>;
 void set_option(int fd, int level, int name, int value) {
   // Every option set here improves a connection and none is needed: a refusal is no error.
   (void)setsockopt(fd, level, name, &value, sizeof value);
+}
+
+std::size_t loopback_bytes_of(int fd) {
+  constexpr int kHeaderBytes = 40 + 8;  // IPv6, UDP
+  ifreq request{};
+  std::memcpy(request.ifr_name, "lo", sizeof "lo");
+  if (ioctl(fd, SIOCGIFMTU, &request) != 0 || request.ifr_mtu <= kHeaderBytes) return 0;
+  return static_cast<std::size_t>(request.ifr_mtu - kHeaderBytes);
 }
 
 template <typename Value>
@@ -105,6 +115,7 @@ void UdpSocket::configure(int family) {
   set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
   set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
   if (options_.gro) set_option(fd, SOL_UDP, UDP_GRO, 1);
+  loopback_bytes_max_ = loopback_bytes_of(fd);
 }
 
 void UdpSocket::close() {

@@ -74,6 +74,9 @@ class UdpSocket {
 
   [[nodiscard]] const Counts& counts() const { return counts_; }
 
+  /// The largest payload that the loopback interface takes in one datagram; 0 where it is unknown.
+  [[nodiscard]] std::size_t loopback_bytes_max() const { return loopback_bytes_max_; }
+
   [[nodiscard]] bool is_gso_on() const { return options_.gso; }
 
   /// Sends, keeps, or loses the batch.
@@ -105,6 +108,7 @@ class UdpSocket {
   asio::ip::udp::socket socket_;
   SocketAddress local_;
   Counts counts_;
+  std::size_t loopback_bytes_max_ = 0;
   /// The batch that waits for room, and where its bytes stand; empty where none waits.
   std::vector<std::uint8_t> kept_;
   Batch kept_batch_;

@@ -58,10 +58,6 @@ class LyingEndpoint final : public net::Endpoint, public net::Handler {
 
   void cancel(PeerCallId call) override { real_->cancel(call); }
 
-  [[nodiscard]] std::optional<Duration> rtt(const EndpointId& peer) const override {
-    return real_->rtt(peer);
-  }
-
   [[nodiscard]] std::size_t connections() const override { return real_->connections(); }
 
   [[nodiscard]] net::Totals totals() const override { return real_->totals(); }

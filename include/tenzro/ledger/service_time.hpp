@@ -40,9 +40,6 @@ class ServiceTime {
   /// known.
   [[nodiscard]] std::uint64_t weight(Instant now, std::uint32_t rows, Duration unmeasured) const;
 
-  [[nodiscard]] Duration per_call() const;
-  [[nodiscard]] Duration per_row() const;
-
  private:
   std::int64_t per_call_ns_ = 0;
   std::int64_t per_row_ns_ = 0;

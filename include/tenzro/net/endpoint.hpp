@@ -126,8 +126,6 @@ class Endpoint {
   /// Resets the stream: the request was not one. Repeated ones close the connection.
   virtual void refuse(PeerRequestId request) = 0;
 
-  /// Round-trip time of the connection to a peer, where there is one.
-  [[nodiscard]] virtual std::optional<Duration> rtt(const EndpointId& peer) const = 0;
   [[nodiscard]] virtual std::size_t connections() const = 0;
   [[nodiscard]] virtual Totals totals() const = 0;
 

@@ -215,6 +215,13 @@ void ScriptedMesh::reject(std::size_t sent, ErrorCode code, const std::string& w
   finish_verify(sent, fail(code, "", why));
 }
 
+void ScriptedMesh::reply(std::size_t sent, BufferRef bytes) {
+  sent_.at(sent).is_over = true;
+  Outbox out;
+  flight_->on_call_result(now_, sent_.at(sent).id, work::CallReply{.bytes = std::move(bytes)}, out);
+  take(std::move(out));
+}
+
 void ScriptedMesh::lose(std::size_t sent, ErrorCode code) {
   sent_.at(sent).is_over = true;
   Outbox out;

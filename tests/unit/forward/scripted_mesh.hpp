@@ -65,6 +65,8 @@ class ScriptedMesh {
   void answer(std::size_t sent);
   /// The reply arrives, and its check fails with this error.
   void reject(std::size_t sent, ErrorCode code, const std::string& why = "why");
+  /// These bytes are the reply.
+  void reply(std::size_t sent, BufferRef bytes);
   /// The network has no reply.
   void lose(std::size_t sent, ErrorCode code = ErrorCode::io);
   /// Makes every acquired expert ready and runs it.

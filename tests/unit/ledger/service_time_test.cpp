@@ -20,8 +20,8 @@ TEST(ServiceTime, LearnsWhatACallAndWhatARowCosts) {
     const auto rows = static_cast<std::uint32_t>(1 + prng.below(64));
     time.on_answer(kStart, microseconds(150 + 15 * rows), rows);
   }
-  EXPECT_NEAR(static_cast<double>(time.per_call().count()), 150, 15);
-  EXPECT_NEAR(static_cast<double>(time.per_row().count()), 15, 2);
+  EXPECT_NEAR(static_cast<double>(time.expected(1).count()), 165, 15);
+  EXPECT_NEAR(static_cast<double>((time.expected(64) - time.expected(1)).count()), 63 * 15, 63 * 2);
   EXPECT_NEAR(static_cast<double>(time.expected(100).count()), 1650, 100);
 }
 

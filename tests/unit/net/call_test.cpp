@@ -1,9 +1,13 @@
 // Calls and replies between endpoints on loopback.
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include <gtest/gtest.h>
 #include <netdb.h>
+#include <sys/socket.h>
 
+#include "datagram.hpp"
 #include "harness.hpp"
 
 namespace tenzro::net {
@@ -37,8 +41,6 @@ TEST_F(CallTest, CallIsAnsweredByTheKeyThatWasCalled) {
   EXPECT_EQ(server_.requests[0].from, client_.id());
   EXPECT_EQ(server_.requests[0].protocol, wire::Protocol::moe);
   EXPECT_EQ(server_.requests[0].address, client_.endpoint().address());
-  EXPECT_TRUE(client_.endpoint().rtt(server_.id()));
-  EXPECT_TRUE(server_.endpoint().rtt(client_.id()));
 }
 
 TEST_F(CallTest, EmptyRequestAndEmptyReplyAreMessagesToo) {
@@ -92,6 +94,43 @@ TEST_F(CallTest, LargestRepliesArriveWhole) {
     ASSERT_TRUE(ended) << ended.error().message();
     EXPECT_TRUE(equal(ended->bytes, big));
   }
+}
+
+TEST_F(CallTest, PacketsAreSmallInTheHandshakeAndAsLargeAsLoopbackTakesThereafter) {
+  server_.echoes = true;
+  std::vector<std::size_t> sizes;
+  Seams seams;
+  seams.send_message = [&](int fd, const msghdr* message) -> ssize_t {
+    sizes.push_back(message->msg_iov[0].iov_len);
+    return sendmsg(fd, message, 0);
+  };
+  Peer client(loop_, 3, {.gso = false}, std::move(seams));
+  ASSERT_TRUE(wait(client, client.call(server_.target(), "hello")));
+  EXPECT_LE(*std::max_element(sizes.begin(), sizes.end()), kFirstDatagramBytesMin);
+  settle(loop_);
+  ASSERT_TRUE(wait(client, client.call(server_.target(), {pattern(300'000)}, wire::Protocol::moe)));
+  EXPECT_GT(*std::max_element(sizes.begin(), sizes.end()), kFirstDatagramBytesMin);
+}
+
+TEST_F(CallTest, InterfaceThatTakesLessThanItSaysIsServedInSmallPackets) {
+  constexpr std::size_t kTaken = 9000;
+  server_.echoes = true;
+  std::size_t refused = 0;
+  Seams seams;
+  seams.send_message = [&](int fd, const msghdr* message) -> ssize_t {
+    if (message->msg_iov[0].iov_len <= kTaken) return sendmsg(fd, message, 0);
+    ++refused;
+    errno = EMSGSIZE;
+    return -1;
+  };
+  Peer client(loop_, 3, {.gso = false}, std::move(seams));
+  ASSERT_TRUE(wait(client, client.call(server_.target(), "hello")));
+  const BufferRef large = pattern(300'000);
+  const auto& ended = wait(client, client.call(server_.target(), {large}, wire::Protocol::moe));
+  ASSERT_TRUE(ended) << ended.error().message();
+  EXPECT_TRUE(equal(ended->bytes, large));
+  EXPECT_GT(refused, 0U);
+  EXPECT_EQ(client.endpoint().totals().mtu_black_holes, 1U);
 }
 
 TEST_F(CallTest, AnotherKeyAtTheAddressIsForbidden) {
