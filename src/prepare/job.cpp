@@ -110,9 +110,9 @@ void Job::finish(rpc::PrepareState state, std::optional<std::string> error, Outb
   gate_parts_ = {};
   located_.clear();
   gguf_located_.clear();
-  files_.clear();
   files_to_scan_.clear();
-  index_ = {};
+  shards_.reset();
+  header_ = {};
   if (!was_refused_) log(out);
 }
 
