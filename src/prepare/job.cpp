@@ -192,7 +192,7 @@ void Job::on_read(const Pending& pending, const work::StoreResult& result, Outbo
       break;
   }
   if (!result) {
-    refuse(result.error(), out);
+    refuse(while_reading(pending, result.error()), out);
     return;
   }
   switch (pending.purpose) {
@@ -221,7 +221,7 @@ void Job::on_job_done(Instant now, JobId id, const work::JobResult& result, Outb
     Error error = result.error();
     if (pending.purpose == Purpose::header_scan || pending.purpose == Purpose::gguf_scan)
       error.detail = files_to_scan_.front() + ": " + error.detail;
-    refuse(std::move(error), out);
+    refuse(while_building(pending, std::move(error)), out);
     return;
   }
   if (const auto* index = std::get_if<work::ScannedIndex>(&*result)) {

@@ -208,6 +208,8 @@ class Job {
   [[nodiscard]] Result<Needs> check_plans() const;
   /// An error that names a tensor, with the file that holds it or should.
   [[nodiscard]] Error in_file(Error error) const;
+  [[nodiscard]] Error while_reading(const Pending& pending, Error error) const;
+  [[nodiscard]] Error while_building(const Pending& pending, Error error) const;
 
   // job_status.cpp
   [[nodiscard]] rpc::PrepareProgress progress(Instant now) const;
