@@ -110,9 +110,9 @@ void Job::finish(rpc::PrepareState state, std::optional<std::string> error, Outb
   gate_parts_ = {};
   located_.clear();
   gguf_located_.clear();
-  files_.clear();
   files_to_scan_.clear();
-  index_ = {};
+  shards_.reset();
+  header_ = {};
   if (!was_refused_) log(out);
 }
 
@@ -192,7 +192,7 @@ void Job::on_read(const Pending& pending, const work::StoreResult& result, Outbo
       break;
   }
   if (!result) {
-    refuse(result.error(), out);
+    refuse(while_reading(pending, result.error()), out);
     return;
   }
   switch (pending.purpose) {
@@ -221,7 +221,7 @@ void Job::on_job_done(Instant now, JobId id, const work::JobResult& result, Outb
     Error error = result.error();
     if (pending.purpose == Purpose::header_scan || pending.purpose == Purpose::gguf_scan)
       error.detail = files_to_scan_.front() + ": " + error.detail;
-    refuse(std::move(error), out);
+    refuse(while_building(pending, std::move(error)), out);
     return;
   }
   if (const auto* index = std::get_if<work::ScannedIndex>(&*result)) {

@@ -2,7 +2,8 @@
 /// \file
 /// One prepare job: from config.json to published blobs, as a state machine.
 ///
-/// Steps: config -> (answer) -> index -> layer after layer: headers, a file at a time -> space ->
+/// Steps: config -> (answer) -> index, read and scanned once for all layers -> layer after layer:
+/// headers, a file at a time -> space ->
 /// gate and experts, a few at a time. A GGUF file has all but its tensors in its header: header ->
 /// (answer) -> headers of further parts -> layer after layer: space -> gate and experts. Each step
 /// asks for one or more reads or computations; `pending_` and `reads_` say what each outstanding
@@ -12,6 +13,7 @@
 /// it.
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -109,6 +111,13 @@ class Job {
 
   using Tensors = std::map<std::string, Located, std::less<>>;
 
+  /// Of a safetensors file. Without `json`: only its length is known.
+  struct Header {
+    std::string file;
+    std::uint64_t file_bytes = 0;
+    BufferRef json;
+  };
+
   /// A blob that is being made, until it is published and, where it is to be, loaded.
   struct Making {
     std::size_t missing = 0;  ///< reads of its plan
@@ -160,11 +169,13 @@ class Job {
   [[nodiscard]] Status choose_experts(const Checkpoint& checkpoint);
   void begin_index(Outbox& out);
   void begin_layers(Outbox& out);
+  void find_files(Outbox& out);
   void next_layer(Outbox& out);
   [[nodiscard]] bool is_layer_done(LayerIndex layer) const;
   void on_index(const work::StoreResult& result, Outbox& out);
   void on_index_scanned(const work::ScannedIndex& scanned, Outbox& out);
   void next_file(Outbox& out);
+  void scan_header_of_file(Outbox& out);
   void on_header(const Pending& pending, const work::StoreResult& result, Outbox& out);
   void on_header_scanned(const work::ScannedHeader& scanned, Outbox& out);
 
@@ -197,6 +208,8 @@ class Job {
   [[nodiscard]] Result<Needs> check_plans() const;
   /// An error that names a tensor, with the file that holds it or should.
   [[nodiscard]] Error in_file(Error error) const;
+  [[nodiscard]] Error while_reading(const Pending& pending, Error error) const;
+  [[nodiscard]] Error while_building(const Pending& pending, Error error) const;
 
   // job_status.cpp
   [[nodiscard]] rpc::PrepareProgress progress(Instant now) const;
@@ -214,16 +227,16 @@ class Job {
   std::optional<SourceReader> reader_;
   FileVersions files_known_;  ///< of an earlier life
   std::string single_file_;   ///< the only file, or a GGUF's first; empty for a sharded checkpoint
-  BufferRef index_;           ///< of a sharded checkpoint
+  /// Of a sharded checkpoint: where the tensors of all layers are.
+  std::shared_ptr<const work::ShardIndex> shards_;
   Checkpoint checkpoint_;
   std::vector<LayerIndex> layers_;
   std::size_t next_layer_ = 0;  ///< index into layers_
   std::vector<ExpertIndex> experts_;
-  std::map<std::string, std::string, std::less<>> files_;  ///< tensor -> file, from the index
   std::deque<std::string> files_to_scan_;
-  std::uint64_t file_bytes_ = 0;  ///< of the file being scanned
-  Tensors located_;               ///< of the layer at work, from headers of safetensors
-  Tensors gguf_located_;          ///< of every layer, from headers of GGUF files and of the imatrix
+  Header header_;         ///< the last that was read: layers often share a file
+  Tensors located_;       ///< of the layer at work, from headers of safetensors
+  Tensors gguf_located_;  ///< of every layer, from headers of GGUF files and of the imatrix
   std::map<JobId, Pending> pending_;
   std::map<ReadId, Pending> reads_;
   Parts<GatePlan> gate_parts_;

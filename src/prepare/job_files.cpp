@@ -166,7 +166,16 @@ void Job::on_index(const work::StoreResult& result, Outbox& out) {
            out);
     return;
   }
-  index_ = read.bytes;
+  std::vector<std::string> prefixes;
+  for (const LayerIndex layer : layers_) {
+    for (std::string& prefix : scan_prefixes(checkpoint_, layer))
+      prefixes.push_back(std::move(prefix));
+  }
+  ask({Purpose::index_scan}, work::ScanIndex{read.bytes, std::move(prefixes)}, out);
+}
+
+void Job::on_index_scanned(const work::ScannedIndex& scanned, Outbox& out) {
+  shards_ = scanned.shards;
   begin_layers(out);
 }
 
@@ -193,26 +202,23 @@ void Job::next_layer(Outbox& out) {
   next_ = 0;
   if (checkpoint_.is_gguf) return begin_reading(out);
   located_.clear();
-  files_.clear();
   files_to_scan_.clear();
-  if (!single_file_.empty()) {
-    files_to_scan_.push_back(single_file_);
-    return next_file(out);
-  }
-  ask({Purpose::index_scan}, work::ScanIndex{index_, scan_prefixes(checkpoint_, call_.layer)}, out);
+  if (single_file_.empty()) return find_files(out);
+  files_to_scan_.push_back(single_file_);
+  next_file(out);
 }
 
-void Job::on_index_scanned(const work::ScannedIndex& scanned, Outbox& out) {
-  files_ = scanned.files;
+/// Of the layer at work.
+void Job::find_files(Outbox& out) {
   const auto wanted =
       wanted_tensors(checkpoint_, call_.layer, experts_, call_.include_gate,
-                     [this](const std::string& tensor) { return files_.contains(tensor); });
+                     [this](const std::string& tensor) { return shards_->contains(tensor); });
   if (!wanted) {
     refuse(in_file(wanted.error()), out);
     return;
   }
   std::set<std::string> distinct;
-  for (const std::string& tensor : *wanted) distinct.insert(files_.at(tensor));
+  for (const std::string& tensor : *wanted) distinct.insert(*shards_->file_of(tensor));
   files_to_scan_.assign(distinct.begin(), distinct.end());
   next_file(out);
 }
@@ -222,19 +228,26 @@ void Job::next_file(Outbox& out) {
     begin_reading(out);
     return;
   }
-  ask({Purpose::header_length}, SourceRead{files_to_scan_.front(), 0, kPrefixBytes, true}, out);
+  const std::string& file = files_to_scan_.front();
+  if (header_.file == file && !header_.json.empty()) return scan_header_of_file(out);
+  ask({Purpose::header_length}, SourceRead{file, 0, kPrefixBytes, true}, out);
+}
+
+void Job::scan_header_of_file(Outbox& out) {
+  ask({Purpose::header_scan},
+      work::ScanHeader{header_.json, header_.file_bytes, scan_prefixes(checkpoint_, call_.layer)},
+      out);
 }
 
 void Job::on_header(const Pending& pending, const work::StoreResult& result, Outbox& out) {
   const std::string& file = files_to_scan_.front();
   const auto& read = std::get<work::ReadBytes>(*result);
   if (pending.purpose == Purpose::header) {
-    ask({Purpose::header_scan},
-        work::ScanHeader{read.bytes, file_bytes_, scan_prefixes(checkpoint_, call_.layer)}, out);
-    return;
+    header_.json = read.bytes;
+    return scan_header_of_file(out);
   }
-  file_bytes_ = read.file_bytes;
-  const auto length = tensor::safetensors_header_length(read.bytes.bytes(), file_bytes_);
+  header_ = {.file = file, .file_bytes = read.file_bytes, .json = {}};
+  const auto length = tensor::safetensors_header_length(read.bytes.bytes(), header_.file_bytes);
   if (!length) {
     refuse({length.error().code, file, length.error().message()}, out);
     return;
@@ -246,9 +259,9 @@ void Job::on_header_scanned(const work::ScannedHeader& scanned, Outbox& out) {
   const std::string file = files_to_scan_.front();
   files_to_scan_.pop_front();
   for (const auto& [tensor, info] : scanned.tensors) {
-    const auto it = files_.find(tensor);
     // A tensor that the index places elsewhere is not taken from here.
-    if (single_file_.empty() && (it == files_.end() || it->second != file)) continue;
+    const std::string* placed = single_file_.empty() ? shards_->file_of(tensor) : &file;
+    if (placed == nullptr || *placed != file) continue;
     located_.emplace(tensor, Located{file, info});
   }
   next_file(out);

@@ -36,6 +36,32 @@ Error Job::in_file(Error error) const {
   return error;
 }
 
+/// Naming the tensor whose bytes were wanted: the reader knows its file alone.
+Error Job::while_reading(const Pending& pending, Error error) const {
+  const std::vector<Read>* reads = nullptr;
+  if (pending.purpose == Purpose::gate_part) reads = &gate_parts_.plan.reads;
+  if (pending.purpose == Purpose::expert_part) reads = &parts_.at(pending.expert).plan.reads;
+  if (reads != nullptr)
+    error.detail += " (reading tensor '" + reads->at(pending.part).tensor + "')";
+  return error;
+}
+
+/// Naming the file of the tensor at fault: whoever builds a blob knows tensors alone.
+Error Job::while_building(const Pending& pending, Error error) const {
+  std::vector<Read> reads;
+  if (pending.purpose == Purpose::gate_build) {
+    if (auto plan = plan_gate(checkpoint_, call_.layer, finder())) reads = std::move(plan->reads);
+  } else if (pending.purpose == Purpose::expert_build) {
+    if (auto plan = plan_of(pending.expert)) reads = std::move(plan->reads);
+  }
+  for (const Read& read : reads) {
+    if (error.detail.find("'" + read.tensor + "'") == std::string::npos) continue;
+    error.where = locate(read.tensor)->file + ": " + error.where;
+    break;
+  }
+  return error;
+}
+
 Result<ExpertPlan> Job::plan_of(ExpertIndex expert) const {
   const FindTensor find = finder();
   auto plan = plan_expert(checkpoint_, call_.layer, expert, find);

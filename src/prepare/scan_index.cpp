@@ -1,5 +1,5 @@
 // The index of a sharded checkpoint, read in one pass: of a file of 64 MiB nothing is kept but the
-// tensors that are asked for.
+// tensors that are asked for, however many layers those are of.
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
@@ -15,6 +15,27 @@ namespace {
 
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 constexpr std::string_view kMapKey = "weight_map";
+
+/// Whether a name begins with one of some prefixes, of which there may be thousands.
+class Prefixes {
+ public:
+  /// Kept in order, without those that begin with another one: then only the last that is not after
+  /// a name can begin it.
+  explicit Prefixes(std::vector<std::string> all) {
+    std::sort(all.begin(), all.end());
+    for (std::string& one : all) {
+      if (kept_.empty() || !one.starts_with(kept_.back())) kept_.push_back(std::move(one));
+    }
+  }
+
+  [[nodiscard]] bool begin(const std::string& name) const {
+    const auto after = std::upper_bound(kept_.begin(), kept_.end(), name);
+    return after != kept_.begin() && name.starts_with(*std::prev(after));
+  }
+
+ private:
+  std::vector<std::string> kept_;
+};
 
 /// Takes `weight_map` of the outermost object. Returning false ends the pass.
 class IndexScan final : public nlohmann::json_sax<nlohmann::json> {
@@ -37,8 +58,7 @@ class IndexScan final : public nlohmann::json_sax<nlohmann::json> {
     if (!is_wanted()) return other();
     if (const Status plain = check_file_name(text); !plain)
       return refuse("the file of tensor '" + echo(key_) + "': " + plain.error().detail);
-    if (!found_.files.emplace(key_, text).second)
-      return refuse("tensor '" + echo(key_) + "' is named twice");
+    if (!found_->add(key_, text)) return refuse("names too many files");
     return true;
   }
 
@@ -78,7 +98,9 @@ class IndexScan final : public nlohmann::json_sax<nlohmann::json> {
     if (error_.empty() && !is_whole) error_ = "is not a JSON object";
     if (error_.empty() && !has_map_) error_ = "weight_map is missing or not an object";
     if (!error_.empty()) return fail(ErrorCode::runtime, kIndexFile, error_);
-    return std::move(found_);
+    if (const auto twice = found_->seal())
+      return fail(ErrorCode::runtime, kIndexFile, "tensor '" + echo(*twice) + "' is named twice");
+    return work::ScannedIndex{std::move(found_)};
   }
 
  private:
@@ -92,11 +114,7 @@ class IndexScan final : public nlohmann::json_sax<nlohmann::json> {
 
   bool deeper() { return ++depth_ <= kDepthMax || refuse("is nested too deeply"); }
 
-  [[nodiscard]] bool is_wanted() const {
-    return in_map_ && depth_ == 2 &&
-           std::any_of(prefixes_.begin(), prefixes_.end(),
-                       [this](const std::string& prefix) { return key_.starts_with(prefix); });
-  }
+  [[nodiscard]] bool is_wanted() const { return in_map_ && depth_ == 2 && prefixes_.begin(key_); }
 
   /// A value that is no file's name.
   bool other() {
@@ -104,8 +122,8 @@ class IndexScan final : public nlohmann::json_sax<nlohmann::json> {
     return depth_ > 0 || refuse("is not a JSON object");
   }
 
-  const std::vector<std::string>& prefixes_;
-  work::ScannedIndex found_;
+  Prefixes prefixes_;
+  std::shared_ptr<work::ShardIndex> found_ = std::make_shared<work::ShardIndex>();
   std::string key_;
   std::string error_;
   std::size_t depth_ = 0;

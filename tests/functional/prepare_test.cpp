@@ -3,6 +3,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -28,12 +29,14 @@ std::string model_folder(const std::string& model) {
 /// A node whose hub is the server.
 class Prepare : public ::testing::Test {
  protected:
-  void start(const HubServer& hub, const std::string& more = "") {
+  void start(const HubServer& hub, const std::string& more = "",
+             const std::map<std::string, std::string>& environment = {}) {
     const std::string config = folder_.path() + "/node.toml";
     std::ofstream(config) << "[prepare]\nhub_url = \"" << hub.url() << "\"\n" << more;
     DaemonProcess::Options options;
     options.arguments = {"--config", config};
-    options.environment = {{"TENZRO_HUB_TOKEN", kToken}};
+    options.environment = environment;
+    options.environment["TENZRO_HUB_TOKEN"] = kToken;
     node_ = std::make_unique<DaemonProcess>(folder_.path() + "/a", options);
     ASSERT_TRUE(node_->is_ready()) << node_->log();
   }
@@ -81,16 +84,26 @@ class Prepare : public ::testing::Test {
   std::unique_ptr<DaemonProcess> node_;
 };
 
-TEST_F(Prepare, BothModelsOverHttpGiveTheBlobsOfTheirFolders) {
+TEST_F(Prepare, BothModelsOverHttpGiveTheBlobsOfTheirFoldersUnderEveryPreset) {
   for (const char* model : {"tiny-qwen3-moe", "tiny-deepseek-v3"}) {
     const HubServer hub(model_folder(model));
     start(hub);
-    const json local = run(call(model_folder(model), "all"));
-    ASSERT_EQ(local["state"], "completed") << local["error"];
-    const json remote = run(call(hub.url() + "/o/n/resolve/main", "all"));
-    ASSERT_EQ(remote["state"], "completed") << remote["error"];
-    EXPECT_EQ(uris_of(remote), uris_of(local));
-    EXPECT_GT(uris_of(remote).size(), 32U);
+    std::set<std::string> first;  // experts' blobs, one of each preset
+    for (const char* preset : {"", "q8_0", "q4_k_m", "q4_k", "q6_k"}) {
+      json params = call(model_folder(model), "all");
+      params["quant"] = *preset == '\0' ? json(nullptr) : json(preset);
+      const bool is_whole = params["quant"] == "q8_0";
+      if (!is_whole) params["experts"] = {0, 7};
+      const json local = run(params);
+      ASSERT_EQ(local["state"], "completed") << local["error"];
+      params["source"] = hub.url() + "/o/n/resolve/main";
+      const json remote = run(params);
+      ASSERT_EQ(remote["state"], "completed") << remote["error"];
+      EXPECT_EQ(uris_of(remote), uris_of(local)) << preset;
+      EXPECT_GT(uris_of(remote).size(), is_whole ? 32U : 4U);
+      first.insert(uris_of(remote).at(0));
+    }
+    EXPECT_EQ(first.size(), 5U);
     for (const auto& request : hub.requests())
       EXPECT_EQ(request.headers.at("authorization"), "Bearer " + kToken);
     node_->signal(SIGTERM);
@@ -174,6 +187,26 @@ TEST_F(Prepare, TheTokenStaysAtTheHubWhereverARedirectLeads) {
   ASSERT_EQ(run(call(cdn.url() + "/m"))["state"], "completed");
   for (std::size_t i = before; i < cdn.requests().size(); ++i)
     EXPECT_FALSE(cdn.requests()[i].headers.contains("authorization"));
+}
+
+TEST_F(Prepare, AProxyOfTheEnvironmentIsUsedForOtherMachinesAndNotForThisOne) {
+  const HubServer proxy(model_folder("tiny-qwen3-moe"));
+  const HubServer hub(model_folder("tiny-qwen3-moe"));
+  start(hub, "plain_http = true\n", {{"http_proxy", proxy.url()}});
+  json params = call("http://files.invalid/m");
+  params["experts"] = {3};
+  const json far = run(params);
+  ASSERT_EQ(far["state"], "completed") << far["error"];
+  ASSERT_FALSE(proxy.requests().empty());
+  for (const auto& request : proxy.requests()) {
+    EXPECT_TRUE(request.path.starts_with("http://files.invalid/m/")) << request.path;
+    EXPECT_FALSE(request.headers.contains("authorization"));
+  }
+  const std::size_t before = proxy.requests().size();
+  params["source"] = hub.url() + "/m";
+  EXPECT_EQ(run(params)["state"], "completed");
+  EXPECT_EQ(proxy.requests().size(), before);
+  EXPECT_FALSE(hub.requests().empty());
 }
 
 TEST_F(Prepare, AFileThatChangesMidwayFailsTheJobByName) {

@@ -14,7 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     TENZRO_ASSERT(tenzro::is_valid_utf8(scanned.error().message()));
     return 0;
   }
-  for (const auto& [tensor, file] : scanned->files) {
+  for (const std::string& tensor : scanned->shards->tensors()) {
+    const std::string& file = *scanned->shards->file_of(tensor);
     TENZRO_ASSERT(tensor.starts_with("model.layers.0.") || tensor.starts_with("a"));
     TENZRO_ASSERT(!file.empty());
     TENZRO_ASSERT(file.find('/') == std::string::npos);

@@ -52,6 +52,7 @@ void NodeWorld::take(node::Outbox actions) {
     } else if (auto* run = std::get_if<node::Run>(&action)) {
       queue_.emplace_back([this, run = std::move(*run)] {
         ++jobs_run_;
+        if (on_run) on_run(run.job);
         const work::JobResult result = node::run_job(run.job, {*backend_, executor_, key_});
         node::Outbox out;
         node_->on_job_done(now_, run.id, result, out);

@@ -57,6 +57,9 @@ class NodeWorld {
   /// Answers downloads; without it they stand among the actions for peers.
   std::function<work::Downloaded(const work::Download&)> web;
 
+  /// Told of each compute job before it is run.
+  std::function<void(const work::Job&)> on_run;
+
   [[nodiscard]] MapStore& store() { return store_; }
 
   [[nodiscard]] node::Node& node() { return *node_; }

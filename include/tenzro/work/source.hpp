@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -18,6 +19,7 @@
 #include "tenzro/tensor/ggml_type.hpp"
 #include "tenzro/tensor/gguf.hpp"
 #include "tenzro/wire/gate_blob.hpp"
+#include "tenzro/work/shard_index.hpp"
 
 namespace tenzro::work {
 
@@ -39,7 +41,7 @@ struct ScanIndex {
 };
 
 struct ScannedIndex {
-  std::map<std::string, std::string, std::less<>> files;
+  std::shared_ptr<const ShardIndex> shards;  ///< sealed
 };
 
 /// The tensors of a safetensors header whose names start with one of `prefixes`.

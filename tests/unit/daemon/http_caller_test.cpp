@@ -4,12 +4,13 @@
 
 #include <chrono>
 #include <future>
-#include <thread>
 
 #include <gtest/gtest.h>
 
 #include "tenzro/crypto/http_signature.hpp"
 #include "tenzro/http/server.hpp"
+
+#include "support/loop_thread.hpp"
 
 namespace tenzro::daemon {
 namespace {
@@ -76,35 +77,25 @@ class Peer final : public http::Handler {
 class HttpCallerTest : public ::testing::Test {
  protected:
   HttpCallerTest() {
-    client_ = std::make_unique<http::Client>(loop_);
-    caller_ = std::make_unique<HttpCaller>(
-        loop_, pool_, key_, *client_,
-        [this](PeerCallId, const work::CallResult& result) { answer_.set_value(result); });
-    peer_ = std::make_unique<Peer>(loop_, key_.public_key());
-    thread_ = std::thread([this] { loop_.run(); });
+    thread_.run([this] {
+      client_ = std::make_unique<http::Client>(thread_.loop());
+      caller_ = std::make_unique<HttpCaller>(
+          thread_.loop(), pool_, key_, *client_,
+          [this](PeerCallId, const work::CallResult& result) { answer_.set_value(result); });
+      peer_ = std::make_unique<Peer>(thread_.loop(), key_.public_key());
+    });
   }
 
   ~HttpCallerTest() override {
-    on_loop([this] {
+    thread_.run([this] {
       caller_.reset();
       client_.reset();
       peer_.reset();
     });
-    loop_.stop();
-    thread_.join();
-  }
-
-  void on_loop(const std::function<void()>& task) {
-    std::promise<void> done;
-    loop_.post([&] {
-      task();
-      done.set_value();
-    });
-    done.get_future().wait();
   }
 
   void begin(std::string_view body) {
-    on_loop([&] {
+    thread_.run([&] {
       caller_->call({PeerCallId{++last_}, peer_->endpoint(), BufferRef::copy_of(body)});
     });
   }
@@ -118,13 +109,12 @@ class HttpCallerTest : public ::testing::Test {
     return answer.get();
   }
 
-  exec::Loop loop_;
+  testing::LoopThread thread_;
   exec::Pool pool_{{.threads = 1}};
   crypto::KeyPair key_ = crypto::KeyPair::from_seed(crypto::Seed{7});
   std::unique_ptr<http::Client> client_;
   std::unique_ptr<HttpCaller> caller_;
   std::unique_ptr<Peer> peer_;
-  std::thread thread_;
   std::uint64_t last_ = 0;
   std::promise<work::CallResult> answer_;
 };
@@ -155,7 +145,7 @@ TEST_F(HttpCallerTest, StatusesBecomeErrors) {
 TEST_F(HttpCallerTest, CancelledCallLeavesThePeer) {
   begin("hold");
   ASSERT_TRUE(peer_->holds_one());
-  on_loop([this] {
+  thread_.run([this] {
     caller_->cancel(PeerCallId{1});
     caller_->cancel(PeerCallId{1});
     caller_->cancel(PeerCallId{99});

@@ -10,6 +10,7 @@
 #include "tenzro/http/client.hpp"
 
 #include "support/hub_server.hpp"
+#include "support/loop_thread.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace tenzro::http {
@@ -25,23 +26,11 @@ class Downloads : public ::testing::Test {
     for (std::size_t i = 0; i < 3'000'000; ++i)
       text_.push_back(static_cast<char>((i * 31 + i / 251) & 0xFFU));
     std::ofstream(folder_.path() + "/file", std::ios::binary) << text_;
-    thread_ = std::thread([this] { loop_.run(); });
-    on_loop([this] { client_ = std::make_unique<Client>(loop_); });
+    thread_.run([this] { client_ = std::make_unique<Client>(thread_.loop()); });
   }
 
   ~Downloads() override {
-    on_loop([this] { client_.reset(); });
-    loop_.stop();
-    thread_.join();
-  }
-
-  void on_loop(const std::function<void()>& task) {
-    std::promise<void> done;
-    loop_.post([&] {
-      task();
-      done.set_value();
-    });
-    done.get_future().wait();
+    thread_.run([this] { client_.reset(); });
   }
 
   Download part(std::uint64_t offset, std::size_t size) {
@@ -57,7 +46,7 @@ class Downloads : public ::testing::Test {
 
   Downloaded get(Download download) {
     std::promise<Downloaded> promise;
-    on_loop([&] {
+    thread_.run([&] {
       client_->download(std::move(download),
                         [&](Downloaded downloaded) { promise.set_value(std::move(downloaded)); });
     });
@@ -76,9 +65,8 @@ class Downloads : public ::testing::Test {
   std::string text_;
   BufferRef buffer_;
   HubServer server_;
-  exec::Loop loop_;
+  testing::LoopThread thread_;
   std::unique_ptr<Client> client_;
-  std::thread thread_;
 };
 
 TEST_F(Downloads, GiveThePartWithTheFilesSizeAndVersion) {
@@ -195,7 +183,7 @@ TEST_F(Downloads, ManySideBySideFillOneBuffer) {
   constexpr std::size_t kPart = 300'000;
   std::promise<void> all;
   std::size_t left = text_.size() / kPart;
-  on_loop([&] {
+  thread_.run([&] {
     for (std::size_t at = 0; at < text_.size(); at += kPart) {
       client_->download({.url = server_.url() + "/file",
                          .offset = at,

@@ -12,7 +12,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tenzro/http/client.hpp"
+
 #include "harness.hpp"
+#include "support/loop_thread.hpp"
 
 namespace tenzro::http {
 namespace {
@@ -178,6 +181,30 @@ TEST(Tls, ASlowHandshakeIsClosed) {
   TestServer server(std::move(options));
   RawClient client(server.port());
   EXPECT_TRUE(client.sees_end());
+}
+
+TEST(Tls, ADownloadIsOfServersWithACertificateThatIsTrustedAlone) {
+  const CertificateFiles files;
+  TestServer server(files.options());
+  testing::LoopThread thread;
+  std::unique_ptr<Client> client;
+  std::promise<Downloaded> promise;
+  thread.run([&] {
+    client = std::make_unique<Client>(thread.loop());
+    BufferRef buffer = BufferRef::allocate(100);
+    const std::span<std::byte> room = buffer.mutable_bytes();
+    client->download({.url = "https://127.0.0.1:" + std::to_string(server.port()) + "/file",
+                      .buffer = std::move(buffer),
+                      .room = room,
+                      .uses_proxy = false},
+                     [&](Downloaded downloaded) { promise.set_value(std::move(downloaded)); });
+  });
+  const Downloaded downloaded = promise.get_future().get();
+  thread.run([&] { client.reset(); });
+  EXPECT_EQ(downloaded.status, 0);
+  EXPECT_EQ(downloaded.received, 0U);
+  EXPECT_TRUE(downloaded.is_final);  // no second attempt
+  EXPECT_NE(downloaded.failure.find("certificate"), std::string::npos) << downloaded.failure;
 }
 
 TEST(Tls, AMissingOrForeignKeyIsAnErrorThatNamesTheFile) {

@@ -4,12 +4,11 @@
 // range by range, built, parsed as a holder parses them, and forwarded by a naive layer. Expert
 // blobs must also equal, byte for byte, those made from tests/support's own reading of the same
 // file.
-#include <cstring>
 #include <set>
 
 #include <gtest/gtest.h>
 
-#include "support/tensor_table.hpp"
+#include "support/family_checkpoint.hpp"
 #include "unit/prepare/prepared_layer.hpp"
 
 namespace tenzro::prepare {
@@ -17,127 +16,26 @@ namespace {
 
 using testing::checkpoint_of;
 using testing::FamilyCase;
+using testing::FamilyCheckpoint;
 using testing::SourceFile;
 
 const std::string kFolder = std::string(TENZRO_TEST_DATA) + "/router";
 
-struct Checkpointed {
-  const char* name;  ///< of the golden case
-  const char* file;
-  LayerIndex layer;
-  /// What the family's config.json says, beside what the golden file's metadata says.
-  const char* config;
-  /// Added to every selection bias.
-  float bias_shift = 0;
-};
+class FamilyLayouts : public ::testing::TestWithParam<FamilyCheckpoint> {};
 
-void PrintTo(const Checkpointed& one, std::ostream* out) {
-  *out << one.name;
-}
-
-constexpr const char* kDeepseek =
-    R"({"model_type":"deepseek_v3","hidden_size":32,"moe_intermediate_size":8,"n_routed_experts":256,
-        "num_experts_per_tok":8,"n_group":8,"topk_group":4,"routed_scaling_factor":2.5,
-        "norm_topk_prob":true,"n_shared_experts":1,"scoring_func":"sigmoid","num_hidden_layers":61,
-        "first_k_dense_replace":3,"num_nextn_predict_layers":1,"moe_layer_freq":1,
-        "quantization_config":{"quant_method":"fp8","weight_block_size":[128,128]}})";
-constexpr const char* kDeepseekWithoutNorm =
-    R"({"model_type":"deepseek_v3","hidden_size":32,"moe_intermediate_size":8,"n_routed_experts":256,
-        "num_experts_per_tok":8,"n_group":8,"topk_group":4,"routed_scaling_factor":2.5,
-        "norm_topk_prob":false,"n_shared_experts":1,"num_hidden_layers":61,
-        "first_k_dense_replace":3})";
-constexpr const char* kDeepseekV4 =
-    R"({"model_type":"deepseek_v4","hidden_size":32,"moe_intermediate_size":16,
-        "n_routed_experts":32,"num_experts_per_tok":6,"n_shared_experts":1,
-        "routed_scaling_factor":1.5,"swiglu_limit":1.0,"scoring_func":"sqrtsoftplus",
-        "num_hash_layers":1,"num_hidden_layers":2})";
-
-constexpr Checkpointed kCases[] = {
-    {"qwen3_moe_norm", "qwen3_moe", 0,
-     R"({"model_type":"qwen3_moe","hidden_size":32,"moe_intermediate_size":16,"num_experts":128,
-         "num_experts_per_tok":8,"norm_topk_prob":true,"num_hidden_layers":48,
-         "decoder_sparse_step":1,"mlp_only_layers":[]})"},
-    {"qwen3_moe_nonorm", "qwen3_moe", 0,
-     R"({"model_type":"qwen3_moe","hidden_size":32,"moe_intermediate_size":16,"num_experts":128,
-         "num_experts_per_tok":8,"num_hidden_layers":48})"},
-    {"qwen3_5_moe", "qwen3_5_moe", 0,
-     R"({"model_type":"qwen3_5_moe","text_config":{"model_type":"qwen3_5_moe_text","hidden_size":32,
-         "moe_intermediate_size":8,"shared_expert_intermediate_size":8,"num_experts":64,
-         "num_experts_per_tok":8,"num_hidden_layers":40,"mtp_num_hidden_layers":1,
-         "hidden_act":"silu"}})"},
-    {"deepseek_v3_main", "deepseek_v3", 3, kDeepseek},
-    {"deepseek_v3_nonorm", "deepseek_v3", 3, kDeepseekWithoutNorm},
-    {"deepseek_v3_negbias", "deepseek_v3", 3, kDeepseek, -2.0F},
-    {"kimi_k2", "kimi_k2", 3,
-     R"({"model_type":"kimi_k2","hidden_size":32,"moe_intermediate_size":4,"n_routed_experts":384,
-         "num_experts_per_tok":8,"n_group":1,"topk_group":1,"routed_scaling_factor":2.827,
-         "norm_topk_prob":true,"n_shared_experts":1,"num_hidden_layers":61,
-         "first_k_dense_replace":1})"},
-    {"glm5", "glm5", 3,
-     R"({"model_type":"glm_moe_dsa","hidden_size":32,"moe_intermediate_size":8,
-         "n_routed_experts":64,"num_experts_per_tok":8,"n_group":1,"topk_group":1,
-         "routed_scaling_factor":2.5,"norm_topk_prob":true,"n_shared_experts":1,
-         "num_hidden_layers":78,"mlp_layer_types":null,"first_k_dense_replace":3})"},
-    {"deepseek_v4_hash", "deepseek_v4", 0, kDeepseekV4},
-    {"deepseek_v4_topk", "deepseek_v4", 1, kDeepseekV4},
-    {"gpt_oss", "gpt_oss", 0,
-     R"({"model_type":"gpt_oss","hidden_size":32,"intermediate_size":16,"num_local_experts":128,
-         "num_experts_per_tok":4,"swiglu_limit":7.0,"num_hidden_layers":36,"hidden_act":"silu"})"},
-    {"gemma4", "gemma4", 0,
-     R"({"model_type":"gemma4","text_config":{"model_type":"gemma4_text","hidden_size":32,
-         "moe_intermediate_size":8,"num_experts":128,"top_k_experts":8,"rms_norm_eps":1e-06,
-         "hidden_activation":"gelu_pytorch_tanh","num_hidden_layers":30}})"},
-    {"minimax_m1", "minimax_m1", 0,
-     R"({"model_type":"minimax","hidden_size":32,"intermediate_size":16,"num_local_experts":32,
-         "num_experts_per_tok":2,"num_hidden_layers":80})"},
-    {"minimax_m3", "minimax_m3", 3,
-     R"({"model_type":"minimax_m3_vl","text_config":{"hidden_size":32,"intermediate_size":8,
-         "shared_intermediate_size":8,"num_local_experts":128,"num_experts_per_tok":4,
-         "routed_scaling_factor":2.0,"swiglu_alpha":1.702,"swiglu_limit":7.0,
-         "num_hidden_layers":4,"moe_layer_freq":[0,0,0,1]}})"},
-    {"nemotron_h", "nemotron_h", 1,
-     R"({"model_type":"nemotron_h","hidden_size":32,"moe_intermediate_size":16,
-         "moe_shared_expert_intermediate_size":32,"n_routed_experts":64,"num_experts_per_tok":6,
-         "routed_scaling_factor":2.5,"n_group":1,"topk_group":1,"n_shared_experts":1,
-         "norm_topk_prob":true,"mlp_hidden_act":"relu2","num_hidden_layers":4,
-         "hybrid_override_pattern":"ME*E"})"},
-    {"kimi_k3", "kimi_k3_port", 1,
-     R"({"model_type":"kimi_k3","text_config":{"hidden_size":64,"routed_expert_hidden_size":32,
-         "moe_intermediate_size":16,"num_experts":48,"num_experts_per_token":16,
-         "num_shared_experts":2,"routed_scaling_factor":1.0,"activation_situ_beta":4.0,
-         "activation_situ_linear_beta":25.0,"rms_norm_eps":1e-05,"latent_moe_use_norm":true,
-         "moe_renormalize":true,"moe_router_activation_func":"sigmoid","num_hidden_layers":93,
-         "first_k_dense_replace":1}})"},
-};
-
-class FamilyLayouts : public ::testing::TestWithParam<Checkpointed> {};
-
-void shift_bias(SourceFile& file, float by) {
-  if (by == 0) return;
-  const work::SourceTensor& bias = file.at("model.layers.3.mlp.gate.e_score_correction_bias");
-  for (std::uint64_t at = bias.begin; at < bias.end; at += sizeof(float)) {
-    float value = 0;
-    std::memcpy(&value, file.bytes().data() + at, sizeof value);
-    value += by;
-    std::memcpy(file.bytes().data() + at, &value, sizeof value);
-  }
-}
-
-SourceFile file_of(const Checkpointed& one) {
-  SourceFile file(testing::read_file(kFolder + "/" + one.file + ".safetensors"));
-  shift_bias(file, one.bias_shift);
-  return file;
+SourceFile source_of(const FamilyCheckpoint& one) {
+  return SourceFile(testing::file_of(one, kFolder));
 }
 
 TEST_P(FamilyLayouts, BlobsOfACheckpointGiveTheReferenceClassesOutput) {
   const FamilyCase golden = testing::load_family_case(GetParam().name, kFolder);
   const std::vector<float> output = testing::forward_prepared(
-      file_of(GetParam()), checkpoint_of(GetParam().config), GetParam().layer, golden);
+      source_of(GetParam()), checkpoint_of(GetParam().config), GetParam().layer, golden);
   EXPECT_LT(testing::relative_error(output, golden.output), 1e-4);
 }
 
 TEST_P(FamilyLayouts, AnIndexNamesExactlyTheTensorsThatThePlansRead) {
-  const SourceFile file = file_of(GetParam());
+  const SourceFile file = source_of(GetParam());
   const Checkpoint checkpoint = checkpoint_of(GetParam().config);
   std::vector<ExpertIndex> all(checkpoint.expert_ids());
   for (ExpertIndex e = 0; e < all.size(); ++e) all[e] = e;
@@ -157,7 +55,7 @@ TEST_P(FamilyLayouts, AnIndexNamesExactlyTheTensorsThatThePlansRead) {
 }
 
 TEST_P(FamilyLayouts, EveryTensorItNeedsIsMissedByName) {
-  const SourceFile file = file_of(GetParam());
+  const SourceFile file = source_of(GetParam());
   const Checkpoint checkpoint = checkpoint_of(GetParam().config);
   const std::vector<ExpertIndex> experts{0, checkpoint.expert_ids() - 1};
   const auto has = [&](const std::string& name) { return file.has(name); };
@@ -172,12 +70,14 @@ TEST_P(FamilyLayouts, EveryTensorItNeedsIsMissedByName) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, FamilyLayouts, ::testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Cases, FamilyLayouts,
+                         ::testing::ValuesIn(testing::family_checkpoints().begin(),
+                                             testing::family_checkpoints().end()),
                          [](const auto& one) { return std::string(one.param.name); });
 
 TEST(FamilyLayoutsTable, EveryGoldenCaseIsPrepared) {
   std::set<std::string> names;
-  for (const Checkpointed& one : kCases) names.insert(one.name);
+  for (const FamilyCheckpoint& one : testing::family_checkpoints()) names.insert(one.name);
   const auto all = testing::family_case_names();
   EXPECT_EQ(names, std::set<std::string>(all.begin(), all.end()));
 }

@@ -6,7 +6,7 @@
 
 #include "support/checkpoint_folder.hpp"
 #include "support/gguf_writer.hpp"
-#include "support/node_world.hpp"
+#include "unit/prepare/job_runs.hpp"
 #include "unit/prepare/served_file.hpp"
 
 namespace tenzro::testing {
@@ -91,25 +91,6 @@ class GgufJobs : public ::testing::Test {
 
   [[nodiscard]] rpc::PrepareExpertsCall call(const std::string& source) const {
     return {.model = "toy", .layer = 0, .source = source, .has_all_layers = true};
-  }
-
-  static std::string begin(NodeWorld& world, const rpc::PrepareExpertsCall& call) {
-    const RequestId request = world.begin(call);
-    std::optional<Result<rpc::Answer>> started;
-    while (!started && world.work()) started = world.answer(request);
-    if (!started || !*started) return started ? started->error().message() : "";
-    return std::get<rpc::PrepareStartedAnswer>(**started).job_id;
-  }
-
-  static rpc::PrepareStatusAnswer status_of(NodeWorld& world, const std::string& id) {
-    const RequestId request = world.begin(rpc::PrepareStatusCall{id});
-    return expect_answer<rpc::PrepareStatusAnswer>(*world.answer(request));
-  }
-
-  static rpc::PrepareStatusAnswer run(NodeWorld& world, const rpc::PrepareExpertsCall& call) {
-    const std::string id = begin(world, call);
-    world.settle();
-    return status_of(world, id);
   }
 
   static std::vector<std::string> uris_of(const rpc::PrepareStatusAnswer& status) {

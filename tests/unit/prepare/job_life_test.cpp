@@ -7,7 +7,7 @@
 #include "tenzro/wire/uri.hpp"
 
 #include "support/checkpoint_folder.hpp"
-#include "support/node_world.hpp"
+#include "unit/prepare/job_runs.hpp"
 #include "unit/prepare/served_file.hpp"
 
 namespace tenzro::testing {
@@ -29,36 +29,10 @@ rpc::PrepareExpertsCall call_for(const std::string& source) {
   return {.model = "toy", .layer = 0, .quant = q8(), .source = source};
 }
 
-std::string begin(NodeWorld& world, const rpc::PrepareExpertsCall& call) {
-  const RequestId request = world.begin(call);
-  std::optional<Result<rpc::Answer>> started;
-  while (!started && world.work()) started = world.answer(request);
-  if (!started || !*started) return "";
-  return std::get<rpc::PrepareStartedAnswer>(**started).job_id;
-}
-
-rpc::PrepareStatusAnswer status_of(NodeWorld& world, const std::string& id) {
-  const RequestId request = world.begin(rpc::PrepareStatusCall{id});
-  return expect_answer<rpc::PrepareStatusAnswer>(*world.answer(request));
-}
-
 /// Works until the job has published so many experts, or is over.
 void work_until(NodeWorld& world, const std::string& id, std::size_t experts) {
   while (status_of(world, id).experts.size() < experts && world.work()) {
   }
-}
-
-rpc::PrepareStatusAnswer run(NodeWorld& world, const rpc::PrepareExpertsCall& call) {
-  const std::string id = begin(world, call);
-  world.settle();
-  return status_of(world, id);
-}
-
-std::vector<std::string> uris_of(const rpc::PrepareStatusAnswer& status) {
-  std::vector<std::string> uris;
-  for (const rpc::PreparedBlob& blob : status.experts) uris.push_back(blob.uri);
-  for (const rpc::PreparedBlob& gate : status.gates) uris.push_back(gate.uri);
-  return uris;
 }
 
 /// So many may be cut off in the middle.
@@ -248,6 +222,33 @@ TEST(PrepareLife, SeveralLayersAreOneJobWithTheBlobsOfEach) {
   const auto refused = world.call(call);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message(), HasSubstr("layer: 999 is out of range"));
+}
+
+TEST(PrepareLife, IndexAndHeadersAreReadOnceForAllLayersOfAJob) {
+  const std::string folder = kModels + "tiny-deepseek-v3";
+  NodeWorld world;
+  std::map<std::string, std::size_t> first_bytes;  // requests for the beginning, by file
+  world.web = [&](const work::Download& download) {
+    if (download.offset == 0) ++first_bytes[download.url.substr(download.url.rfind('/') + 1)];
+    return serve(folder, download);
+  };
+  std::size_t scans = 0;
+  world.on_run = [&](const work::Job& job) {
+    scans += std::holds_alternative<work::ScanIndex>(job);
+  };
+  rpc::PrepareExpertsCall call = call_for("https://hub.example/m");
+  call.experts = std::vector<ExpertIndex>{0, 5};
+  call.layers = {1, 2};  // one of the files has tensors of both
+  const rpc::PrepareStatusAnswer status = run(world, call);
+  ASSERT_EQ(status.state, PrepareState::completed) << status.error.value_or("");
+  EXPECT_EQ(status.experts.size(), 4U);
+  EXPECT_EQ(scans, 1U);
+  EXPECT_EQ(first_bytes,
+            (std::map<std::string, std::size_t>{{"config.json", 1},
+                                                {"model.safetensors.index.json", 1},
+                                                {"model-00001-of-00003.safetensors", 1},
+                                                {"model-00002-of-00003.safetensors", 1},
+                                                {"model-00003-of-00003.safetensors", 1}}));
 }
 
 TEST(PrepareLife, LoadedExpertsAreServedAndACutOffLoadIsMadeUpFor) {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/checkpoint_folder.hpp"
-#include "support/node_world.hpp"
+#include "unit/prepare/job_runs.hpp"
 #include "unit/prepare/served_file.hpp"
 
 namespace tenzro::testing {
@@ -22,23 +22,13 @@ rpc::PrepareExpertsCall call_for(const std::string& source) {
   return {.model = "toy", .layer = 0, .source = source};
 }
 
-rpc::PrepareStatusAnswer status_of(NodeWorld& world, const std::string& id,
-                                   bool is_summary = false) {
-  const RequestId request = world.begin(rpc::PrepareStatusCall{id, is_summary});
-  return expect_answer<rpc::PrepareStatusAnswer>(*world.answer(request));
-}
-
 std::vector<rpc::PrepareStatusAnswer> jobs_of(NodeWorld& world) {
   const RequestId request = world.begin(rpc::PrepareListCall{});
   return expect_answer<rpc::PrepareListAnswer>(*world.answer(request)).jobs;
 }
 
-/// The job's end, or the refusal of its start.
 std::string error_of(NodeWorld& world, const rpc::PrepareExpertsCall& call) {
-  const auto started = world.call(call);
-  if (!started) return "start: " + started.error().message();
-  const auto& answer = std::get<rpc::PrepareStartedAnswer>(*started);
-  return status_of(world, answer.job_id).error.value_or("");
+  return run(world, call).error.value_or("");
 }
 
 TEST(PrepareWatch, AJobThatWaitsForItsConfigIsListedAndCanBeCancelled) {
@@ -168,6 +158,24 @@ TEST(PrepareWatch, ARepositoryThatChangesBetweenItsFilesEndsTheJobNamingBothComm
   EXPECT_EQ(error_of(world, call_for(kHub)),
             "model.safetensors.index.json: is of commit 4567def, and 'config.json' was of commit "
             "0123abc: the repository was changed since the job began");
+}
+
+TEST(PrepareWatch, AReadThatFailsNamesItsFileAndItsTensor) {
+  const CheckpointFolder folder(Shape{});
+  NodeWorld world;
+  world.web = [&](const work::Download& download) -> work::Downloaded {
+    const bool is_header = download.offset <= 8;
+    if (download.url.ends_with("/model.safetensors") && !is_header) return {.status = 403};
+    return serve(folder.path(), download);
+  };
+  rpc::PrepareExpertsCall call = call_for(kHub);
+  call.experts = std::vector<ExpertIndex>{1};
+  const std::string with_gate = error_of(world, call);
+  EXPECT_THAT(with_gate, HasSubstr("model.safetensors: the server answered HTTP status 403"));
+  EXPECT_THAT(with_gate, HasSubstr("(reading tensor 'model.layers.0.mlp.gate.weight')"));
+  call.include_gate = false;
+  EXPECT_THAT(error_of(world, call),
+              HasSubstr("(reading tensor 'model.layers.0.mlp.experts.1.gate_proj.weight')"));
 }
 
 TEST(PrepareWatch, AnImatrixOverHttpGivesTheBlobsOfTheFolder) {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "support/checkpoint_folder.hpp"
-#include "support/node_world.hpp"
+#include "unit/prepare/job_runs.hpp"
 
 namespace tenzro::testing {
 namespace {
@@ -21,15 +21,6 @@ rpc::PrepareExpertsCall call_for(const CheckpointFolder& folder) {
 
 rpc::QuantPlan plan_of(tensor::WeightType type) {
   return {type, type, type, "\"" + std::string(name_of(type)) + "\""};
-}
-
-/// The job's end, or the refusal of its start as a failed job.
-rpc::PrepareStatusAnswer run(NodeWorld& world, const rpc::PrepareExpertsCall& call) {
-  const auto started = world.call(call);
-  if (!started)
-    return {.state = rpc::PrepareState::failed, .error = "start: " + started.error().message()};
-  const auto& answer = std::get<rpc::PrepareStartedAnswer>(*started);
-  return expect_answer<rpc::PrepareStatusAnswer>(world.call(rpc::PrepareStatusCall{answer.job_id}));
 }
 
 std::string error_of(const CheckpointFolder& folder,
@@ -88,7 +79,7 @@ TEST(PrepareJobs, RowsThatDoNotDivideBecomeQ8AndTheStatusSaysSo) {
   EXPECT_EQ(refused.state, rpc::PrepareState::failed);
   EXPECT_EQ(
       refused.error,
-      "layer 0 expert 0: tensor '" + kMlp +
+      "model.safetensors: layer 0 expert 0: tensor '" + kMlp +
           "experts.0.down_proj.weight' has rows of 64, which do not divide by the 256 of q4_k "
           "(strict)");
 }
@@ -190,7 +181,7 @@ TEST(PrepareJobs, SpoiledTensorsAreNamedWithTheirFile) {
     const float bad = std::numeric_limits<float>::infinity();
     std::memcpy(tensors[up].bytes.data() + 5UL * 32 * sizeof bad, &bad, sizeof bad);
   });
-  const std::string where = "layer 0 expert 1: ";
+  const std::string where = "model.safetensors: layer 0 expert 1: ";
   EXPECT_EQ(error_of(infinite), where + "tensor '" + up + "' has a non-finite value in row 5");
   EXPECT_EQ(error_of(infinite, [](auto& call) { call.quant = plan_of(tensor::WeightType::q8_0); }),
             where + "tensor '" + up + "' has a non-finite value in row 5");
