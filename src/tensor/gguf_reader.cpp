@@ -161,7 +161,16 @@ class Reader {
       refuse("metadata '" + echo(key) + "' is an array larger than the file");
       return {};
     }
-    if (size != 0) return gguf_numbers(kind, cursor_.take(*least));
+    if (size != 0) {
+      const auto bytes = cursor_.take(*least);
+      if (!bytes.empty() && count <= kGgufArrayMax) numbers_ += count;
+      if (numbers_ > kGgufNumbersMax) {
+        refuse("metadata '" + echo(key) + "' brings the numbers in arrays above " +
+               number(kGgufNumbersMax));
+        return {};
+      }
+      return gguf_numbers(kind, bytes);
+    }
     for (std::uint64_t i = 0; i < count && cursor_.ok(); ++i) {
       static_cast<void>(cursor_.take(cursor_.number64()));
     }
@@ -251,6 +260,7 @@ class Reader {
   std::uint64_t file_size_ = 0;
   std::uint64_t tensors_ = 0;
   std::uint64_t entries_ = 0;
+  std::uint64_t numbers_ = 0;  ///< in arrays that are kept
   std::uint64_t alignment_ = kDefaultAlignment;
   GgufHeader header_;
   std::optional<std::string> problem_;
