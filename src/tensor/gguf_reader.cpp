@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "tenzro/base/bytes.hpp"
+#include "tenzro/tensor/foreign_file.hpp"
 #include "tenzro/tensor/gguf.hpp"
 
 #include "gguf_cursor.hpp"
@@ -87,10 +88,7 @@ class Reader {
   [[nodiscard]] std::string what_it_is() const {
     const std::string_view text(static_cast<const char*>(static_cast<const void*>(prefix_.data())),
                                 std::min<std::size_t>(prefix_.size(), 64));
-    if (text.starts_with("version https://git-lfs")) {
-      return "the file is a git LFS pointer, not the data it names";
-    }
-    if (text.starts_with("<")) return "the file is an HTML page";
+    if (const auto foreign = foreign_file(text)) return std::string(*foreign);
     return "the file does not begin with GGUF";
   }
 
