@@ -8,12 +8,12 @@
 #include <sys/mman.h>
 
 #include "tenzro/base/assert.hpp"
+#include "tenzro/base/huge_page.hpp"
 
 namespace tenzro {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
-constexpr std::size_t kHugePage = std::size_t{2} << 20U;
 constexpr std::align_val_t kHugeAlignment{kHugePage};
 
 /// Bytes of huge pages under a buffer, 0 for a small one. A blob of 5 MB on small pages costs 1,224

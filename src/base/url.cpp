@@ -33,16 +33,8 @@ tl::unexpected<Error> bad_url(std::string_view url, std::string_view why) {
   return fail(ErrorCode::invalid_params, "", "URL '" + echo(url) + "' " + std::string(why));
 }
 
-bool is_host(std::string_view host) {
-  const bool is_bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
-  if (!is_bracketed)
-    return !host.empty() && std::all_of(host.begin(), host.end(), is_host_character);
-  host = host.substr(1, host.size() - 2);
-  return std::all_of(host.begin(), host.end(), is_ipv6_character);
-}
-
-/// Four numbers from 0 to 255, the first of them 127.
-bool is_loopback_ipv4(std::string_view host) {
+/// Four numbers from 0 to 255, as everybody writes them.
+bool is_ipv4(std::string_view host) {
   for (int i = 0; i < 4; ++i) {
     const std::size_t dot = host.find('.');
     if ((dot == std::string_view::npos) != (i == 3)) return false;
@@ -50,10 +42,32 @@ bool is_loopback_ipv4(std::string_view host) {
     std::uint8_t number = 0;
     const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     if (read.ec != std::errc() || read.ptr != digits.data() + digits.size()) return false;
-    if (i == 0 && number != 127) return false;
+    // Octal to some parsers.
+    if (digits.size() > 1 && digits.front() == '0') return false;
     if (i < 3) host.remove_prefix(dot + 1);
   }
   return true;
+}
+
+/// Whether its last label is a number, by which some parsers know an address: then 127.1, 0x7f.1,
+/// 2130706433 and 0127.0.0.1 are hosts to them, and not all take them for the same one.
+bool ends_in_number(std::string_view host) {
+  if (host.ends_with('.')) host.remove_suffix(1);
+  std::string_view label = host.substr(host.rfind('.') + 1);
+  const bool is_hex = label.starts_with("0x");
+  if (is_hex) label.remove_prefix(2);
+  const std::string_view digits = is_hex ? "0123456789abcdef" : "0123456789";
+  return (is_hex || !label.empty()) && label.find_first_not_of(digits) == std::string_view::npos;
+}
+
+bool is_host(std::string_view host) {
+  const bool is_bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (!is_bracketed) {
+    return !host.empty() && std::all_of(host.begin(), host.end(), is_host_character) &&
+           (!ends_in_number(host) || is_ipv4(host));
+  }
+  host = host.substr(1, host.size() - 2);
+  return std::all_of(host.begin(), host.end(), is_ipv6_character);
 }
 
 }  // namespace
@@ -96,7 +110,7 @@ Result<Url> parse_url(std::string_view text) {
 }
 
 bool is_loopback_host(std::string_view host) {
-  return host == "localhost" || host == "[::1]" || is_loopback_ipv4(host);
+  return host == "localhost" || host == "[::1]" || (host.starts_with("127.") && is_ipv4(host));
 }
 
 }  // namespace tenzro

@@ -1,9 +1,6 @@
 // Transfer: a part of a file on its way to where it is wanted.
 #include <algorithm>
 #include <cstring>
-#include <memory>
-
-#include <sys/mman.h>
 
 #include "tenzro/base/bytes.hpp"
 
@@ -15,8 +12,6 @@ namespace {
 
 constexpr long kOk = 200;
 constexpr long kPartialContent = 206;
-/// Smaller ones hardly hold a large page.
-constexpr std::size_t kLargeRoomBytes = 4UL << 20U;
 /// Of a reply that is no part of the file; so much is read to keep the connection.
 constexpr std::size_t kPassedOverMax = 64UL << 10U;
 
@@ -34,17 +29,6 @@ std::optional<Duration> wait_of(CURL* handle, std::string_view rate_limit) {
   if (limit) seconds = std::max<std::int64_t>(seconds, *limit);
   if (seconds == 0 && !limit) return std::nullopt;
   return std::chrono::seconds(seconds);
-}
-
-/// Memory that is written for the first time comes a page at a time, which costs as much as the
-/// copy; whole large pages cost a fraction. Only a hint.
-void expect_large_pages(std::span<std::byte> room) {
-  constexpr std::size_t kPage = 4096;
-  static_assert(kLargeRoomBytes % kPage == 0);
-  void* begin = room.data();
-  std::size_t size = room.size();
-  if (std::align(kPage, kLargeRoomBytes, begin, size) == nullptr) return;
-  ::madvise(begin, size - size % kPage, MADV_HUGEPAGE);
 }
 
 /// What no second attempt changes.
@@ -75,7 +59,6 @@ bool Transfer::on_file_bytes(std::span<const std::byte> bytes) {
     passed_over_ += bytes.size();
     return passed_over_ <= kPassedOverMax;
   }
-  if (received_ == 0) expect_large_pages(request_.download->room);
   const std::span<std::byte> room = request_.download->room.subspan(received_);
   const std::size_t taken = std::min(room.size(), bytes.size());
   std::memcpy(room.data(), bytes.data(), taken);

@@ -4,9 +4,9 @@
 #include <set>
 
 #include "tenzro/base/bytes.hpp"
+#include "tenzro/tensor/foreign_file.hpp"
 #include "tenzro/tensor/safetensors.hpp"
 
-#include "foreign_file.hpp"
 #include "job.hpp"
 
 namespace tenzro::prepare {
@@ -117,8 +117,8 @@ void Job::on_config(const work::StoreResult& result, Outbox& out) {
     return;
   }
   const auto& read = std::get<work::ReadBytes>(*result);
-  if (const auto foreign = foreign_file(read.bytes.text())) {
-    refuse({ErrorCode::runtime, std::string(kConfigFile), *foreign}, out);
+  if (const auto foreign = tensor::foreign_file(read.bytes.text())) {
+    refuse({ErrorCode::runtime, std::string(kConfigFile), std::string(*foreign)}, out);
     return;
   }
   auto checkpoint = parse_checkpoint_config(read.bytes.text());

@@ -6,8 +6,8 @@
 
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/prepare/build_blob.hpp"
+#include "tenzro/tensor/foreign_file.hpp"
 
-#include "foreign_file.hpp"
 #include "source_address.hpp"
 
 namespace tenzro::prepare {
@@ -135,8 +135,8 @@ class IndexScan final : public nlohmann::json_sax<nlohmann::json> {
 
 Result<work::ScannedIndex> scan_index(const work::ScanIndex& job) {
   const std::string_view text = job.json.text();
-  if (const auto foreign = foreign_file(text))
-    return fail(ErrorCode::runtime, kIndexFile, *foreign);
+  if (const auto foreign = tensor::foreign_file(text))
+    return fail(ErrorCode::runtime, kIndexFile, std::string(*foreign));
   IndexScan scan(job.prefixes);
   const bool is_whole = nlohmann::json::sax_parse(text.begin(), text.end(), &scan);
   return scan.result(is_whole);

@@ -142,6 +142,24 @@ Result<SourceAddress> SourceAddress::parse(const std::string& source, PlainHttp 
   return address;
 }
 
+std::optional<SourceAddress> SourceAddress::at_commit(std::string_view commit) const {
+  constexpr std::string_view kResolve = "/resolve/";
+  const bool is_name = (commit.size() == 40 || commit.size() == 64) &&
+                       commit.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  if (!is_remote || !is_name) return std::nullopt;
+  // The repository's name stands between the host and the word.
+  const std::size_t path = root.find('/', root.find("://") + 3);
+  const std::size_t resolve =
+      path == std::string::npos ? std::string::npos : root.find(kResolve, path + 1);
+  if (resolve == std::string::npos) return std::nullopt;
+  const std::size_t revision = resolve + kResolve.size();
+  const std::size_t end = std::min(root.find('/', revision), root.size());
+  if (end == revision) return std::nullopt;
+  SourceAddress address = *this;
+  address.root.replace(revision, end - revision, commit);
+  return address;
+}
+
 std::string SourceAddress::url_of(std::string_view file) const {
   return root + "/" + percent_encoded(file);
 }

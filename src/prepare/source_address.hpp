@@ -13,6 +13,7 @@
 ///  - What stands in a checkpoint's index are names of files of that folder and nothing else.
 /// Pure.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -43,6 +44,10 @@ struct SourceAddress {
 
   /// Of a file below the root.
   [[nodiscard]] std::string url_of(std::string_view file) const;
+
+  /// The same at one commit of its repository, where the URL has a hub's form
+  /// `.../resolve/<revision>` and `commit` is the whole name of one (40 or 64 hexadecimal digits).
+  [[nodiscard]] std::optional<SourceAddress> at_commit(std::string_view commit) const;
 };
 
 }  // namespace tenzro::prepare

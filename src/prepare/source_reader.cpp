@@ -80,38 +80,55 @@ bool SourceReader::on_store_done(JobId job, const work::StoreResult& result) {
 void SourceReader::expect(FileVersions versions) {
   versions_ = std::move(versions);
   for (const auto& [file, version] : versions_) {
-    if (!version.commit.empty()) static_cast<void>(check_commit(file, version.commit));
+    if (commit_.empty() && !version.commit.empty()) keep_to(version.commit, file);
   }
 }
 
-/// A redirect tells it, where what it leads to does not.
+void SourceReader::keep_to(const std::string& commit, const std::string& file) {
+  commit_ = commit;
+  commit_file_ = file;
+  pinned_ = address_.at_commit(commit);
+}
+
+std::string SourceReader::url_of(const std::string& file) const {
+  return (pinned_ ? *pinned_ : address_).url_of(file);
+}
+
+/// A redirect tells it, where what it leads to does not. A file of another commit may be the same
+/// one: that is for check_version to say, when its version is known.
 Status SourceReader::check_commit(const std::string& file, const std::string& commit) {
   if (commit.empty() || commit == commit_) return {};
   if (commit_.empty()) {
-    commit_ = commit;
-    commit_file_ = file;
+    keep_to(commit, file);
+    return {};
+  }
+  if (versions_.contains(file)) {
+    doubtful_.insert(file);
     return {};
   }
   return fail(ErrorCode::runtime, file,
               "is of commit " + echo(commit) + ", and '" + echo(commit_file_) + "' was of commit " +
-                  echo(commit_) + ": the repository was changed since the job began");
+                  echo(commit_) +
+                  ": the repository was changed since the job began; start a new one");
 }
 
 Status SourceReader::check_version(const std::string& file, FileVersion version) {
   version.commit = commit_;
   const auto [known, is_new] = versions_.emplace(file, version);
   const FileVersion& first = known->second;
-  const bool is_same =
-      first.file_bytes == version.file_bytes &&
-      (first.version == version.version || first.version.empty() || version.version.empty());
+  const bool is_proven = first.version == version.version && version.version.starts_with('"');
+  const bool may_be_same =
+      first.version == version.version || first.version.empty() || version.version.empty();
+  const bool is_same = first.file_bytes == version.file_bytes &&
+                       (doubtful_.contains(file) ? is_proven : may_be_same);
   if (is_new || is_same) return {};
   const auto text = [](const FileVersion& each) {
     return std::to_string(each.file_bytes) + " bytes" +
            (each.version.empty() ? "" : " of version " + echo(each.version));
   };
-  return fail(
-      ErrorCode::runtime, file,
-      "was changed since the job began: it had " + text(first) + ", it has " + text(version));
+  return fail(ErrorCode::runtime, file,
+              "was changed since the job began: it had " + text(first) + ", it has " +
+                  text(version) + "; start a new one");
 }
 
 /// The file's size is known: room for what there is of the range, and its pieces.
@@ -155,7 +172,7 @@ void SourceReader::pump(Instant now, Outbox& out) {
 void SourceReader::send(Piece piece, Outbox& out) {
   Reading& reading = readings_.at(piece.read);
   const auto moved = moved_to_.find(reading.what.file);
-  std::string url = moved == moved_to_.end() ? address_.url_of(reading.what.file) : moved->second;
+  std::string url = moved == moved_to_.end() ? url_of(reading.what.file) : moved->second;
   const PeerCallId id = calls_.next();
   work::Download download{.id = id, .url = url, .offset = piece.offset};
   const auto length = static_cast<std::size_t>(piece.length);
@@ -168,7 +185,7 @@ void SourceReader::send(Piece piece, Outbox& out) {
   }
   download.credential = credential_for(url);
   out.emplace_back(std::move(download));
-  flights_.emplace(id, Flight{std::move(piece), std::move(url)});
+  flights_.emplace(id, Flight{std::move(piece), std::move(url), moved != moved_to_.end()});
 }
 
 work::Credential SourceReader::credential_for(const std::string& url) const {

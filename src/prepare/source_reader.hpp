@@ -15,15 +15,19 @@
 ///  - A redirect is followed, at most `redirects_max` in a row, never from https to http, and is
 ///  remembered for the file's next ranges until what it leads to refuses. The hub's token goes to
 ///  the hub's origin alone.
-///  - The size and version (ETag, else date) that a file has at first it must keep, and all files
-///  are of one commit where the server names it: another one is an error, so that no expert is made
-///  of two files.
+///  - The size and version (ETag, else date) that a file has at first it must keep, so that no
+///  expert is made of two files.
+///  - All files are of the commit that the server names first (X-Repo-Commit): where the address
+///  has a hub's form they are asked for at that commit from then on, so that whoever changes the
+///  repository changes nothing for the reader. A file that is said to be of another commit all the
+///  same is read only where it has the size and the strong ETag that it had before.
 ///  - 401, 403, 404 and whatever else a second attempt would not change end the read at once.
 /// Thread: the owner's only. Pure.
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -117,6 +121,7 @@ class SourceReader {
   struct Flight {
     Piece piece;
     std::string url;
+    bool was_moved = false;  ///< it is where a redirect led
   };
 
   // Local files.
@@ -135,6 +140,8 @@ class SourceReader {
   void on_failure(Instant now, Piece piece, const std::string& why, Outbox& out);
   [[nodiscard]] Status check_version(const std::string& file, FileVersion version);
   [[nodiscard]] Status check_commit(const std::string& file, const std::string& commit);
+  void keep_to(const std::string& commit, const std::string& file);
+  [[nodiscard]] std::string url_of(const std::string& file) const;
   [[nodiscard]] work::Credential credential_for(const std::string& url) const;
   [[nodiscard]] Duration pause(std::size_t failures);
   void leave_alone(Instant now, Duration wait);
@@ -148,8 +155,10 @@ class SourceReader {
   Prng& prng_;
   std::string hub_origin_;
   FileVersions versions_;
-  std::string commit_;                                        ///< of the repository
-  std::string commit_file_;                                   ///< which told it
+  std::string commit_;                           ///< of the repository
+  std::string commit_file_;                      ///< which told it
+  std::optional<SourceAddress> pinned_;          ///< the address at that commit
+  std::set<std::string, std::less<>> doubtful_;  ///< files that were said to be of another one
   std::map<std::string, std::string, std::less<>> moved_to_;  ///< file -> where a redirect led
   std::map<ReadId, Reading> readings_;
   std::map<JobId, ReadId> local_;

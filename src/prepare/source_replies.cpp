@@ -41,6 +41,11 @@ bool is_of_file(const work::Downloaded& downloaded, std::uint64_t offset) {
   return downloaded.status == kPartialContent || (downloaded.status == kOk && offset == 0);
 }
 
+/// Nothing of any commit.
+bool is_missing(int status) {
+  return status == kNotFound || status == kGone;
+}
+
 std::string status_text(int status) {
   return "the server answered HTTP status " + std::to_string(status);
 }
@@ -54,8 +59,8 @@ bool SourceReader::on_downloaded(Instant now, PeerCallId call, const work::Downl
   // A refusal's wait is counted with its pause, below.
   if (downloaded.wait && !is_rate_limit(downloaded.status)) leave_alone(now, *downloaded.wait);
   const Piece& piece = flight.mapped().piece;
-  if (const Status same = check_commit(readings_.at(piece.read).what.file, downloaded.commit);
-      !same) {
+  const std::string commit = is_missing(downloaded.status) ? "" : downloaded.commit;
+  if (const Status same = check_commit(readings_.at(piece.read).what.file, commit); !same) {
     fail_read(piece.read, same.error().code, same.error().detail, out);
   } else {
     take_reply(now, std::move(flight.mapped()), downloaded, out);
@@ -175,8 +180,7 @@ void SourceReader::on_refusal(Instant now, Flight flight, const work::Downloaded
   const int status = downloaded.status;
   // A redirect's target is good for a while only.
   const auto moved = moved_to_.find(reading.what.file);
-  const bool was_moved = flight.url != address_.url_of(reading.what.file);
-  if (was_moved && status != kOk && status != kRangeNotSatisfiable) {
+  if (flight.was_moved && status != kOk && status != kRangeNotSatisfiable) {
     if (moved != moved_to_.end() && moved->second == flight.url) moved_to_.erase(moved);
     return on_failure(now, std::move(piece), status_text(status), out);
   }
@@ -195,8 +199,11 @@ void SourceReader::on_refusal(Instant now, Flight flight, const work::Downloaded
   std::string why = status_text(status);
   if (status == kUnauthorized || status == kForbidden)
     why += ": it wants a token that may read it (TENZRO_HUB_TOKEN or HF_TOKEN in the environment)";
-  const bool is_missing = status == kNotFound || status == kGone;
-  fail_read(piece.read, is_missing ? ErrorCode::not_found : ErrorCode::io, why, out);
+  if (is_missing(status) && pinned_) {
+    why += " at commit " + commit_ +
+           ", of which the job is: where the server dropped it, only a new job helps";
+  }
+  fail_read(piece.read, is_missing(status) ? ErrorCode::not_found : ErrorCode::io, why, out);
 }
 
 void SourceReader::leave_alone(Instant now, Duration wait) {

@@ -196,6 +196,7 @@ void Repair::examine_surplus(const ExpertKey& key, const std::vector<shards::Can
   });
   // Bytes that cannot be fetched again are kept: nobody else could prove to have them.
   if (!options_.drops_surplus || !stood || own->holding->blob == BlobHash{}) return;
+  if (const auto tried = tried_.find(key); tried != tried_.end() && tried->second > pass_) return;
   if (drops_.size() < kRowsMax)
     drops_.push_back({key, own->holding->blob, {first_kept, order.end()}});
 }
@@ -209,7 +210,12 @@ void Repair::drop_coldest(const Room& room, Outbox& out) {
     by_use.emplace_back(room.last_use ? room.last_use(drops_[i].key) : 0, i);
   const auto end = by_use.begin() + static_cast<std::ptrdiff_t>(most);
   std::partial_sort(by_use.begin(), end, by_use.end());
-  for (auto it = by_use.begin(); it != end; ++it) out.emplace_back(std::move(drops_[it->second]));
+  std::erase_if(tried_, [&](const auto& entry) { return entry.second <= pass_; });
+  for (auto it = by_use.begin(); it != end; ++it) {
+    DropExpert& drop = drops_[it->second];
+    if (tried_.size() < kTrackedMax) tried_.emplace(drop.key, pass_ + kPassedOverFor);
+    out.emplace_back(std::move(drop));
+  }
   totals_.drops += most;
   drops_ = {};
 }

@@ -102,13 +102,6 @@ std::optional<WeightType> read_projection(ParamReader& params, const JsonNode& o
   return std::nullopt;
 }
 
-void refuse_other_projections(ParamReader& params, const JsonNode& object) {
-  for (const JsonNode& member : JsonChildren(object)) {
-    if (member.key != "gate" && member.key != "up" && member.key != "down")
-      params.refuse("quant", "'" + echo(member.key) + "' is no projection: gate, up or down");
-  }
-}
-
 std::optional<QuantPlan> read_quant(ParamReader& params) {
   const JsonNode* node = params.find("quant");
   if (node == nullptr) return std::nullopt;
@@ -116,7 +109,6 @@ std::optional<QuantPlan> read_quant(ParamReader& params) {
   if (node->kind == JsonKind::string) {
     plan = preset(params, node->text);
   } else if (node->kind == JsonKind::object) {
-    refuse_other_projections(params, *node);
     plan.gate = read_projection(params, *node, "gate");
     plan.up = read_projection(params, *node, "up");
     plan.down = read_projection(params, *node, "down");

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "tenzro/base/bytes.hpp"
+#include "tenzro/tensor/foreign_file.hpp"
 #include "tenzro/tensor/gguf.hpp"
 
 #include "gguf_cursor.hpp"
@@ -87,10 +88,7 @@ class Reader {
   [[nodiscard]] std::string what_it_is() const {
     const std::string_view text(static_cast<const char*>(static_cast<const void*>(prefix_.data())),
                                 std::min<std::size_t>(prefix_.size(), 64));
-    if (text.starts_with("version https://git-lfs")) {
-      return "the file is a git LFS pointer, not the data it names";
-    }
-    if (text.starts_with("<")) return "the file is an HTML page";
+    if (const auto foreign = foreign_file(text)) return std::string(*foreign);
     return "the file does not begin with GGUF";
   }
 
@@ -161,7 +159,16 @@ class Reader {
       refuse("metadata '" + echo(key) + "' is an array larger than the file");
       return {};
     }
-    if (size != 0) return gguf_numbers(kind, cursor_.take(*least));
+    if (size != 0) {
+      const auto bytes = cursor_.take(*least);
+      if (!bytes.empty() && count <= kGgufArrayMax) numbers_ += count;
+      if (numbers_ > kGgufNumbersMax) {
+        refuse("metadata '" + echo(key) + "' brings the numbers in arrays above " +
+               number(kGgufNumbersMax));
+        return {};
+      }
+      return gguf_numbers(kind, bytes);
+    }
     for (std::uint64_t i = 0; i < count && cursor_.ok(); ++i) {
       static_cast<void>(cursor_.take(cursor_.number64()));
     }
@@ -251,6 +258,7 @@ class Reader {
   std::uint64_t file_size_ = 0;
   std::uint64_t tensors_ = 0;
   std::uint64_t entries_ = 0;
+  std::uint64_t numbers_ = 0;  ///< in arrays that are kept
   std::uint64_t alignment_ = kDefaultAlignment;
   GgufHeader header_;
   std::optional<std::string> problem_;

@@ -43,6 +43,7 @@ GgufValue gguf_numbers(std::uint32_t kind, std::span<const std::byte> bytes) {
     }
   };
   std::vector<double> values;
+  values.reserve(bytes.size() / size);
   for (; !bytes.empty(); bytes = bytes.subspan(size))
     values.push_back(std::visit(widened, gguf_scalar(kind, bytes.first(size))));
   return values;

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "tenzro/base/bytes.hpp"
+#include "tenzro/tensor/foreign_file.hpp"
 #include "tenzro/tensor/safetensors.hpp"
 
 #include "safetensors_header_reader.hpp"
@@ -11,8 +11,6 @@ namespace tenzro::tensor {
 namespace {
 
 constexpr std::uint64_t kLengthBytes = 8;
-/// How far a page may be indented before its first tag and still be recognised.
-constexpr std::size_t kLeadingSpaceMax = 64;
 
 tl::unexpected<Error> refused(const std::string& problem) {
   return fail(ErrorCode::runtime, "", "safetensors parse error: " + problem);
@@ -24,37 +22,6 @@ std::string text_of(std::uint64_t number) {
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {static_cast<const char*>(static_cast<const void*>(bytes.data())), bytes.size()};
-}
-
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-bool starts_with_ignoring_case(std::string_view text, std::string_view start) {
-  return text.size() >= start.size() &&
-         std::equal(start.begin(), start.end(), text.begin(),
-                    [](char want, char have) { return want == lower(have); });
-}
-
-bool is_html(std::string_view text) {
-  text = text.substr(0, kLeadingSpaceMax);
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return false;
-  text.remove_prefix(first);
-  // No true file begins so: as a length any four of these characters exceed the limit.
-  constexpr std::array<std::string_view, 5> kStarts{"<!doctype", "<!--", "<html", "<head", "<?xml"};
-  return std::any_of(kStarts.begin(), kStarts.end(), [&](std::string_view start) {
-    return starts_with_ignoring_case(text, start);
-  });
-}
-
-bool is_lfs_pointer(std::string_view text) {
-  constexpr std::string_view kStart = "version https://git-lfs";
-  // A caller that read the length only shows eight bytes, "version ".
-  const std::string_view shown = text.substr(0, kStart.size());
-  return shown.size() >= kLengthBytes && kStart.starts_with(shown);
 }
 
 /// Bytes the shape and type of a tensor ask for. The product is taken over the dimensions other
@@ -139,15 +106,16 @@ const TensorInfo* SafetensorsHeader::find(std::string_view name) const {
 
 Result<std::uint64_t> safetensors_header_length(std::span<const std::byte> prefix,
                                                 std::uint64_t file_size) {
-  const std::string_view text = as_text(prefix);
-  if (is_html(text)) return refused("the file is an HTML page");
-  if (is_lfs_pointer(text)) return refused("the file is a git LFS pointer, not the data it names");
   const std::uint64_t size = std::min<std::uint64_t>(prefix.size(), file_size);
+  const std::uint64_t length = size < kLengthBytes ? 0 : load_u64_le(prefix.data());
+  // As a length any text exceeds the limit.
+  if (size < kLengthBytes || length > kHeaderBytesMax) {
+    if (const auto foreign = foreign_file(as_text(prefix))) return refused(std::string(*foreign));
+  }
   if (size < kLengthBytes) {
     return refused("the file is cut short: " + text_of(size) +
                    " bytes, and the header length alone takes 8");
   }
-  const std::uint64_t length = load_u64_le(prefix.data());
   if (Status status = check_header_length(length, file_size); !status) {
     return fail(std::move(status.error()));
   }

@@ -99,11 +99,57 @@ Result<TensorReader> read_header(const compute::WeightSource& source) {
   return TensorReader::open_header(header, size);
 }
 
-/// The rows of one matrix, some at a time.
+/// Memory of reading a blob by slices.
+struct SliceMemory {
+  std::uint64_t biases = 0;  ///< as they are kept
+  /// The longest that is read at once beside them: a row, or a bias as it is stored.
+  std::uint64_t longest = 0;
+  std::string_view name;  ///< of what is longest
+
+  void count(std::string_view of, std::uint64_t bytes) {
+    if (bytes <= longest) return;
+    longest = bytes;
+    name = of;
+  }
+};
+
+SliceMemory slice_memory(const TensorReader& reader, const compute::ExpertView& view) {
+  SliceMemory memory;
+  const auto row = [&memory](std::string_view name, const MatrixView& matrix) {
+    memory.count(name, tensor::row_bytes(matrix.type, matrix.cols));
+  };
+  const auto bias = [&](std::string_view name, std::uint64_t size) {
+    if (!reader.has(name)) return;
+    memory.biases += size * sizeof(float);
+    memory.count(name, size * sizeof(float));
+  };
+  if (view.gate) {
+    row("gate_proj.weight", *view.gate);
+    bias("gate_proj.bias", view.d_ff());
+  }
+  row("up_proj.weight", view.up);
+  row("down_proj.weight", view.down);
+  bias("up_proj.bias", view.d_ff());
+  bias("down_proj.bias", view.d_model());
+  return memory;
+}
+
+Status check_memory(const SliceMemory& memory, std::uint64_t bytes_max) {
+  if (memory.biases + memory.longest <= bytes_max) return {};
+  return fail(ErrorCode::no_space, "weights",
+              "an expert read by slices may have " + std::to_string(bytes_max) +
+                  " bytes of memory: " + std::to_string(memory.longest) + " for what '" +
+                  std::string(memory.name) + "' has at least to be read at once and " +
+                  std::to_string(memory.biases) + " of biases are more");
+}
+
+/// The rows of one matrix, some at a time; one fits `bytes_max`.
 Status check_values(const compute::WeightSource& source, std::string_view name,
-                    const MatrixView& matrix, std::uint64_t begin) {
+                    const MatrixView& matrix, std::uint64_t begin, std::uint64_t bytes_max) {
   const std::size_t row_bytes = tensor::row_bytes(matrix.type, matrix.cols);
-  const std::size_t step = std::max<std::size_t>(kStreamedReadBytes / row_bytes, 1);
+  const auto most =
+      static_cast<std::size_t>(std::min<std::uint64_t>(bytes_max, kStreamedReadBytes));
+  const std::size_t step = std::max<std::size_t>(most / row_bytes, 1);
   std::vector<std::byte> bytes(std::min<std::size_t>(step, matrix.rows) * row_bytes);
   for (std::size_t first = 0; first < matrix.rows; first += step) {
     const std::size_t rows = std::min<std::size_t>(step, matrix.rows - first);
@@ -119,15 +165,17 @@ Status check_values(const compute::WeightSource& source, std::string_view name,
   return {};
 }
 
-Status check_all_values(const compute::ExpertView& view) {
+Status check_all_values(const compute::ExpertView& view, std::uint64_t bytes_max) {
   const compute::WeightStream& stream = *view.stream;
+  const auto check = [&](std::string_view name, const MatrixView& matrix, std::uint64_t begin) {
+    return check_values(*stream.source, name, matrix, begin, bytes_max);
+  };
   if (view.gate) {
-    Status gate = check_values(*stream.source, "gate_proj.weight", *view.gate, stream.gate_begin);
+    Status gate = check("gate_proj.weight", *view.gate, stream.gate_begin);
     if (!gate) return gate;
   }
-  if (Status up = check_values(*stream.source, "up_proj.weight", view.up, stream.up_begin); !up)
-    return up;
-  return check_values(*stream.source, "down_proj.weight", view.down, stream.down_begin);
+  if (Status up = check("up_proj.weight", view.up, stream.up_begin); !up) return up;
+  return check("down_proj.weight", view.down, stream.down_begin);
 }
 
 }  // namespace
@@ -146,12 +194,14 @@ Result<ExpertBlob> parse_expert_blob(std::span<const std::byte> blob) {
 }
 
 Result<ExpertBlob> open_expert_blob(std::shared_ptr<const compute::WeightSource> source,
-                                    Values values) {
+                                    Values values, std::uint64_t memory_bytes_max) {
   const Result<TensorReader> reader = read_header(*source);
   if (!reader) return fail(reader.error());
   ExpertBlob expert;
   if (Status status = read_spec(*reader, expert.view); !status) return fail(status.error());
   if (Status status = read_projections(*reader, expert.view); !status) return fail(status.error());
+  const SliceMemory memory = slice_memory(*reader, expert.view);
+  if (Status fits = check_memory(memory, memory_bytes_max); !fits) return fail(fits.error());
   const auto bias_of = [&](std::string_view name,
                            std::uint32_t size) -> Result<std::vector<float>> {
     if (!reader->has(name)) return std::vector<float>{};
@@ -169,9 +219,11 @@ Result<ExpertBlob> open_expert_blob(std::shared_ptr<const compute::WeightSource>
   expert.view.stream = compute::WeightStream{.source = std::move(source),
                                              .gate_begin = begin_of("gate_proj.weight"),
                                              .up_begin = begin_of("up_proj.weight"),
-                                             .down_begin = begin_of("down_proj.weight")};
+                                             .down_begin = begin_of("down_proj.weight"),
+                                             .memory_bytes_max = memory_bytes_max};
   if (values == Values::known) return expert;
-  if (Status status = check_all_values(expert.view); !status) return fail(status.error());
+  if (Status status = check_all_values(expert.view, memory_bytes_max - memory.biases); !status)
+    return fail(status.error());
   return expert;
 }
 

@@ -78,10 +78,9 @@ Result<AdmittedExpert> admit_by_slices(const AdmitExpert& job, const JobContext&
   const auto hash = is_known ? Result<BlobHash>(*job.expected_hash)
                              : check_hash(*source, job.expected_hash, job.memory_bytes_max);
   if (!hash) return tl::unexpected<Error>(hash.error());
-  auto blob =
-      wire::open_expert_blob(source, is_known ? wire::Values::known : wire::Values::unknown);
+  const auto blob = wire::open_expert_blob(
+      source, is_known ? wire::Values::known : wire::Values::unknown, job.memory_bytes_max);
   if (!blob) return tl::unexpected<Error>(blob.error());
-  blob->view.stream->memory_bytes_max = job.memory_bytes_max;
   auto resident = context.backend.upload_expert(blob->view, context.executor);
   if (!resident) return tl::unexpected<Error>(resident.error());
   const bool is_streamed = (*resident)->is_streamed();

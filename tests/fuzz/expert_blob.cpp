@@ -1,21 +1,96 @@
-// Expert blobs: whatever is accepted has one width and one depth, and is written so that it reads
-// the same.
+// Expert blobs: whatever is accepted has one width and one depth, is written so that it reads the
+// same, and is read by slices as it is read whole; what is refused is refused both ways.
 #include "tenzro/wire/expert_blob.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "tenzro/base/assert.hpp"
 
+namespace {
+
+using tenzro::ErrorCode;
+using tenzro::Result;
+using tenzro::Status;
+using tenzro::compute::ExpertView;
+using tenzro::compute::MatrixView;
+using tenzro::wire::ExpertBlob;
+using tenzro::wire::open_expert_blob;
+using tenzro::wire::Values;
+
+/// Longer headers are read whole only.
+constexpr std::size_t kSlicedBytesMax = std::size_t{1} << 20U;
+constexpr std::uint64_t kAmpleMemory = std::uint64_t{1} << 40U;
+constexpr std::uint64_t kLittleMemory = 600;
+
+class BytesSource final : public tenzro::compute::WeightSource {
+ public:
+  explicit BytesSource(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  [[nodiscard]] std::uint64_t size_bytes() const override { return bytes_.size(); }
+
+  [[nodiscard]] Status read(std::uint64_t offset, std::span<std::byte> to) const override {
+    TENZRO_ASSERT(offset <= bytes_.size());
+    TENZRO_ASSERT(to.size() <= bytes_.size() - offset);
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), to.size(), to.begin());
+    return {};
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+void check_same(std::span<const std::byte> blob, const ExpertBlob& sliced,
+                const ExpertBlob& whole) {
+  const auto same = [&](const MatrixView& matrix, std::uint64_t begin, const MatrixView& wanted) {
+    TENZRO_ASSERT(matrix.type == wanted.type);
+    TENZRO_ASSERT(matrix.rows == wanted.rows);
+    TENZRO_ASSERT(matrix.cols == wanted.cols);
+    TENZRO_ASSERT(matrix.bytes.empty());
+    TENZRO_ASSERT(blob.data() + begin == wanted.bytes.data());
+  };
+  const tenzro::compute::WeightStream& stream = *sliced.view.stream;
+  TENZRO_ASSERT(sliced.view.gate.has_value() == whole.view.gate.has_value());
+  if (whole.view.gate) same(*sliced.view.gate, stream.gate_begin, *whole.view.gate);
+  same(sliced.view.up, stream.up_begin, whole.view.up);
+  same(sliced.view.down, stream.down_begin, whole.view.down);
+  for (std::size_t i = 0; i < std::size(whole.biases); ++i)
+    TENZRO_ASSERT(sliced.biases[i] == whole.biases[i]);
+}
+
+void check_slices(std::span<const std::byte> blob, const Result<ExpertBlob>& whole) {
+  const auto source = std::make_shared<BytesSource>(blob);
+  const auto sliced = open_expert_blob(source, Values::unknown, kAmpleMemory);
+  TENZRO_ASSERT(sliced.has_value() == whole.has_value());
+  if (sliced) {
+    check_same(blob, *sliced, *whole);
+    TENZRO_ASSERT(open_expert_blob(source, Values::known, kAmpleMemory).has_value());
+  } else {
+    TENZRO_ASSERT(!sliced.error().message().empty());
+  }
+  const auto narrow = open_expert_blob(source, Values::unknown, kLittleMemory);
+  if (narrow) {
+    TENZRO_ASSERT(whole.has_value());
+  } else {
+    TENZRO_ASSERT(!whole || narrow.error().code == ErrorCode::no_space);
+  }
+}
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto expert = tenzro::wire::parse_expert_blob(std::as_bytes(std::span(data, size)));
+  const std::span<const std::byte> blob = std::as_bytes(std::span(data, size));
+  const auto expert = tenzro::wire::parse_expert_blob(blob);
+  if (size <= kSlicedBytesMax) check_slices(blob, expert);
   if (!expert) {
     TENZRO_ASSERT(!expert.error().message().empty());
     return 0;
   }
-  const tenzro::compute::ExpertView& view = expert->view;
+  const ExpertView& view = expert->view;
   TENZRO_ASSERT(view.d_model() != 0);
   TENZRO_ASSERT(view.d_ff() != 0);
   const std::vector<std::byte> made = tenzro::wire::make_expert_blob(view);

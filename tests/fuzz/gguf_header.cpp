@@ -32,6 +32,11 @@ void check_header(const GgufHeader& header, std::uint64_t file_size) {
     check_tensor(tensor, file_size);
     ranges.emplace_back(tensor.begin, tensor.end);
   }
+  std::size_t numbers = 0;
+  for (const auto& [key, value] : header.metadata) {
+    if (const auto* array = std::get_if<std::vector<double>>(&value)) numbers += array->size();
+  }
+  TENZRO_ASSERT(numbers <= tenzro::tensor::kGgufNumbersMax);
   std::sort(ranges.begin(), ranges.end());
   for (std::size_t i = 1; i < ranges.size(); ++i) {
     TENZRO_ASSERT(ranges[i - 1].second <= ranges[i].first);

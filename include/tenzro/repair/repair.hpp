@@ -29,13 +29,15 @@
 ///  drops only its own, and only if the surplus stood for two passes. Of those that it may drop in
 ///  a pass those go first that it has not used for longest: who drops what is the rank's matter
 ///  alone, so nobody need know how warm a copy is elsewhere. The caller proves, before it lets go
-///  of its copy, that the others have theirs. Nothing is dropped where `drops_surplus` is false.
-///  Why: whoever declares a copy and passes the proof's question on to one that has it looks like a
-///  holder.
+///  of its copy, that the others have theirs. One that is still here although it was to be dropped
+///  could not be proven: for `kPassedOverFor` passes others go instead, lest the same few that
+///  never can be proven keep the rest from going. Nothing is dropped where `drops_surplus` is
+///  false. Why: whoever declares a copy and passes the proof's question on to one that has it looks
+///  like a holder.
 /// Bounds: `kRowsMax` rows wait, `kTrackedMax` are remembered between passes (of others no
-/// candidate is passed over). Cost: a slice some hundred microseconds: `slots_per_slice` experts or
-/// `kScoresPerSlice` hashes, and one expert more. Thread: the owner's only.
-/// Pure.
+/// candidate is passed over), and as many drops (what is beyond may be tried again at once). Cost:
+/// a slice some hundred microseconds: `slots_per_slice` experts or `kScoresPerSlice` hashes, and
+/// one expert more. Thread: the owner's only. Pure.
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -253,6 +255,7 @@ class Repair {
   std::size_t tracked_ = 0;
   std::map<ProviderAddress, Growth> growth_;
   std::map<ExpertKey, std::uint64_t> surplus_;  ///< in which pass this node's copy was too many
+  std::map<ExpertKey, std::uint64_t> tried_;    ///< drops, and from which pass on again
   std::vector<DropExpert> drops_;               ///< that this pass may make
   std::size_t scores_ = 0;                      ///< hashes made in this slice
   Totals totals_;

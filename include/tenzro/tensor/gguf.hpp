@@ -19,10 +19,11 @@
 ///  - Counts and lengths are compared with the bytes that are there before anything is allocated.
 ///  - A file that begins as something else (a web page, a pointer file) is said to be that.
 /// Arrays of numbers are kept up to kGgufArrayMax of them: one for each layer is what they are for.
-/// Other arrays are skipped, strings longer than kGgufTextBytesMax too (their key is kept, with no
-/// value): nothing here needs a vocabulary.
-/// A header is read from a prefix of the file: `more_needed` is the answer where the prefix ends
-/// first, with how many bytes to try next. Pure: bytes in, values out. Cost: O(prefix).
+/// A file whose arrays hold more than kGgufNumbersMax that are kept is refused: each takes eight
+/// bytes here, and one in the file. Other arrays are skipped, strings longer than kGgufTextBytesMax
+/// too (their key is kept, with no value): nothing here needs a vocabulary. A header is read from a
+/// prefix of the file: `more_needed` is the answer where the prefix ends first, with how many bytes
+/// to try next. Pure: bytes in, values out. Cost: O(prefix).
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -42,6 +43,7 @@ inline constexpr std::uint64_t kGgufMetadataMax = 65'536;
 inline constexpr std::uint64_t kGgufNameBytesMax = 4096;
 inline constexpr std::uint64_t kGgufTextBytesMax = 65'536;
 inline constexpr std::uint64_t kGgufArrayMax = 4096;
+inline constexpr std::uint64_t kGgufNumbersMax = 65'536;
 inline constexpr std::uint32_t kGgufDimensionsMax = 4;
 
 struct GgufTensor {

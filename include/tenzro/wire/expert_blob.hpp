@@ -44,11 +44,14 @@ struct ExpertBlob {
 /// Whether the values of a blob have been checked before.
 enum class Values : std::uint8_t { unknown, known };
 
-/// The same of a blob that is not in memory: `view` has a stream, whose memory is the caller's to
-/// say, and matrices without bytes. Reads a mebibyte or a row at a time; where the values are known
-/// the header and the biases only. Error: also the source's; a header above a mebibyte.
+/// The same of a blob that is not in memory: `view` has a stream, which may have
+/// `memory_bytes_max`, and matrices without bytes. Beside the header, of a mebibyte at most, no
+/// more than that is taken: the biases, and a mebibyte or a row at a time; where the values are
+/// known the header and the biases are all that is read. Error: also the source's; no_space where a
+/// row and the biases are more, before any of them is read.
 [[nodiscard]] Result<ExpertBlob> open_expert_blob(
-    std::shared_ptr<const compute::WeightSource> source, Values values);
+    std::shared_ptr<const compute::WeightSource> source, Values values,
+    std::uint64_t memory_bytes_max);
 
 /// Coarsest quantisation present in the order q4_k < q6_k < q8_0; nothing when all are dense.
 [[nodiscard]] std::optional<tensor::WeightType> coarsest_quant(const compute::ExpertView& view);

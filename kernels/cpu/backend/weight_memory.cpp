@@ -10,10 +10,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tenzro/base/huge_page.hpp"
+
 namespace tenzro::kernels {
 namespace {
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20U;
 constexpr std::size_t kMappedMin = std::size_t{256} << 10U;
 constexpr std::size_t kMappingBytes = std::size_t{256} << 20U;
 constexpr std::size_t kSizeMax = SIZE_MAX / 4;  // far beyond any memory; sums below cannot wrap

@@ -1,6 +1,8 @@
 // Who a URL names, where parsers are apt to differ.
 #include "tenzro/base/url.hpp"
 
+#include <string>
+
 #include <gtest/gtest.h>
 
 namespace tenzro {
@@ -32,11 +34,28 @@ TEST(Url, ThisMachineIsKnownByItsWholeNameAndNotByABeginning) {
     const auto url = parse_url(here);
     EXPECT_TRUE(url && is_loopback_host(url->host)) << here;
   }
-  for (const char* elsewhere : {"http://127.0.0.1.example.org/", "http://localhost.example.org/",
-                                "http://127.example/", "http://127.0.0.256/", "http://127.0.0/",
-                                "http://127.0.0.1.1/", "http://[::1:2]/", "http://128.0.0.1/"}) {
+  for (const char* elsewhere :
+       {"http://127.0.0.1.example.org/", "http://localhost.example.org/", "http://127.example/",
+        "http://[::1:2]/", "http://128.0.0.1/", "http://localhost./", "http://127.0.0.1x/"}) {
     const auto url = parse_url(elsewhere);
     EXPECT_TRUE(url && !is_loopback_host(url->host)) << elsewhere;
+  }
+}
+
+TEST(Url, AnAddressInNumbersIsFourOfThemWithoutLeadingZerosAndNothingElse) {
+  for (const char* odd : {"0127.0.0.1",   "127.0.0.01",  "127.00.0.1",  "0177.0.0.1",
+                          "127.1",        "127.0.1",     "2130706433",  "0x7f.1",
+                          "0x7f000001",   "0X7F.0.0.1",  "127.0.0.0x1", "0x7f.0x0.0x0.0x1",
+                          "017700000001", "0",           "0x",          "127.0.0.256",
+                          "127.0.0",      "127.0.0.1.1", "127.0.0.1.",  "1.2.3.4.",
+                          "a.1",          "a.0x",        "localhost.1"}) {
+    EXPECT_FALSE(parse_url("http://" + std::string(odd) + "/")) << odd;
+    EXPECT_FALSE(parse_url("https://" + std::string(odd) + ":443/x")) << odd;
+    EXPECT_FALSE(is_loopback_host(odd)) << odd;
+  }
+  for (const char* plain : {"127.0.0.1", "10.0.0.200", "0.0.0.0", "255.255.255.255", "1.a", "a.0xg",
+                            "1e100.net", "7.example", "example.a1", "0x7f.example"}) {
+    EXPECT_TRUE(parse_url("http://" + std::string(plain) + "/")) << plain;
   }
 }
 

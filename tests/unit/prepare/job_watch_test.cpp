@@ -156,8 +156,8 @@ TEST(PrepareWatch, ARepositoryThatChangesBetweenItsFilesEndsTheJobNamingBothComm
     return downloaded;
   };
   EXPECT_EQ(error_of(world, call_for(kHub)),
-            "model.safetensors.index.json: is of commit 4567def, and 'config.json' was of commit "
-            "0123abc: the repository was changed since the job began");
+            "model.safetensors: is of commit 4567def, and 'config.json' was of commit "
+            "0123abc: the repository was changed since the job began; start a new one");
 }
 
 TEST(PrepareWatch, AReadThatFailsNamesItsFileAndItsTensor) {

@@ -114,5 +114,42 @@ TEST(SourceAddress, FileNamesAreEncodedIntoUrls) {
   EXPECT_EQ(single->url_of(single->single_file), "https://h/a/b%20c.safetensors");
 }
 
+TEST(SourceAddress, AHubsAddressHasOneOfEachCommit) {
+  const std::string commit(40, '1');
+
+  const struct {
+    std::string source;
+    std::string commit;
+    std::string root;  ///< empty: there is none
+  } cases[] = {
+      {"https://h.example/o/n/resolve/main", commit, "https://h.example/o/n/resolve/" + commit},
+      {"https://h.example/o/n/resolve/main/", commit, "https://h.example/o/n/resolve/" + commit},
+      {"https://h.example/o/n/resolve/refs%2Fpr%2F1/sub/x.gguf", commit,
+       "https://h.example/o/n/resolve/" + commit + "/sub"},
+      {"https://h.example/n/resolve/a/resolve/b", commit,
+       "https://h.example/n/resolve/" + commit + "/resolve/b"},
+      {"https://h.example/o/n/resolve/main", std::string(64, 'f'),
+       "https://h.example/o/n/resolve/" + std::string(64, 'f')},
+      {"https://h.example/o/n/resolve/main", "0123abc", ""},
+      {"https://h.example/o/n/resolve/main", std::string(40, 'F'), ""},
+      {"https://h.example/o/n/resolve/main", "../" + std::string(37, '1'), ""},
+      {"https://h.example/o/n/resolve", commit, ""},
+      {"https://h.example/o/n/main", commit, ""},
+      {"https://resolve/main", commit, ""},
+      {"https://h.example", commit, ""},
+      {"/o/n/resolve/main", commit, ""},
+  };
+
+  for (const auto& one : cases) {
+    const auto address = SourceAddress::parse(one.source, PlainHttp::loopback_only);
+    ASSERT_TRUE(address) << one.source;
+    const auto at = address->at_commit(one.commit);
+    ASSERT_EQ(at.has_value(), !one.root.empty()) << one.source;
+    if (!at) continue;
+    EXPECT_EQ(at->root, one.root);
+    EXPECT_EQ(at->single_file, address->single_file);
+  }
+}
+
 }  // namespace
 }  // namespace tenzro::prepare

@@ -325,7 +325,7 @@ TEST(SourceReader, AFileThatChangesIsAnErrorNotAMix) {
   world.run_out();
   EXPECT_EQ(world.outcome(),
             "! a: was changed since the job began: it had 100 bytes of version \"v1\", it has 100 "
-            "bytes of version \"v2\"");
+            "bytes of version \"v2\"; start a new one");
   EXPECT_THAT(world.sent, IsEmpty());  // its other ranges are not wanted any more
   world.version = "";
   world.file += "more";
@@ -360,7 +360,7 @@ TEST(SourceReader, FilesOfTwoCommitsOfTheRepositoryAreNotMixed) {
   EXPECT_EQ(world.outcome(), world.file.substr(10, 10));
   const std::string mixed =
       "! b: is of commit 4567def, and 'a' was of commit 0123abc: the repository was changed since "
-      "the job began";
+      "the job began; start a new one";
   commit = "4567def";
   world.read(0, 10, false, "b");
   world.run_out();
@@ -373,6 +373,85 @@ TEST(SourceReader, FilesOfTwoCommitsOfTheRepositoryAreNotMixed) {
   redirect.commit = commit;
   later.reply(later.pop(), redirect);
   EXPECT_EQ(later.outcome(), mixed);
+}
+
+TEST(SourceReader, AFileOfAnotherCommitIsReadOnlyWhereItsVersionProvesItTheSame) {
+  const struct {
+    const char* before;
+    const char* after;
+    bool is_proven;
+  } cases[] = {{"\"v1\"", "\"v1\"", true},
+               {"\"v1\"", "\"v2\"", false},
+               {"\"v1\"", "", false},
+               {"", "\"v1\"", false},
+               {"W/\"v1\"", "W/\"v1\"", false},
+               {"Mon, 30 Nov 2026 10:00:00 GMT", "Mon, 30 Nov 2026 10:00:00 GMT", false}};
+
+  for (const auto& one : cases) {
+    for (const bool is_redirected : {false, true}) {
+      World world;
+      world.version = one.before;
+      std::string commit = "0123abc";
+      world.answer = [&](const work::Download& download) {
+        const bool leads_on = is_redirected && !download.url.starts_with("https://cdn.");
+        work::Downloaded answer =
+            leads_on ? work::Downloaded{.status = 302} : world.usual(download);
+        if (leads_on) answer.location = "https://cdn.example/" + commit;
+        if (leads_on || !is_redirected) answer.commit = commit;
+        return answer;
+      };
+      world.read(0, 10);
+      world.run_out();
+      EXPECT_EQ(world.outcome(), world.file.substr(0, 10));
+      commit = "4567def";
+      World later;
+      later.version = one.after;
+      later.answer = world.answer;
+      later.reader.expect(world.reader.versions());
+      world.version = one.after;
+      later.read(10, 10);
+      later.run_out();
+      if (one.is_proven) {
+        EXPECT_EQ(later.outcome(), world.file.substr(10, 10));
+      } else {
+        EXPECT_THAT(later.outcome(), HasSubstr("a: was changed since the job began"))
+            << one.before << " " << one.after << " " << is_redirected;
+      }
+    }
+  }
+}
+
+TEST(SourceReader, OfAHubAllFilesAreAskedForAtTheCommitOfTheFirst) {
+  const std::string commit(40, 'c');
+  const std::string hub = "https://hub.example/o/n/resolve/";
+  for (const bool is_redirected : {false, true}) {
+    World world(small("https://hub.example"), hub + "main");
+    world.answer = [&](const work::Download& download) {
+      const bool leads_on = is_redirected && download.url.starts_with(hub);
+      work::Downloaded answer = leads_on ? work::Downloaded{.status = 302} : world.usual(download);
+      if (leads_on) answer.location = "https://cdn.example/a";
+      answer.commit = download.url.starts_with(hub) ? commit : "";
+      return answer;
+    };
+    world.read(0, 10);
+    world.run_out();
+    EXPECT_EQ(world.outcome(), world.file.substr(0, 10));
+    world.read(0, 10, false, "b");
+    world.run_out();
+    EXPECT_EQ(world.outcome(), world.file.substr(0, 10));
+    EXPECT_EQ(world.urls.front(), hub + "main/a");
+    EXPECT_THAT(world.urls, ::testing::Contains(hub + commit + "/b"));
+    EXPECT_THAT(world.urls, ::testing::Not(::testing::Contains(hub + "main/b")));
+    World later(small("https://hub.example"), hub + "main");
+    later.reader.expect(world.reader.versions());
+    later.answer = [](const work::Download&) { return work::Downloaded{.status = 404}; };
+    later.read(0, 10);
+    later.run_out();
+    EXPECT_EQ(later.urls, std::vector<std::string>{hub + commit + "/a"});
+    EXPECT_EQ(later.outcome(),
+              "! a: the server answered HTTP status 404 at commit " + commit +
+                  ", of which the job is: where the server dropped it, only a new job helps");
+  }
 }
 
 TEST(SourceReader, ARangeThatComesTooSlowlyIsGivenUpNamingWhy) {

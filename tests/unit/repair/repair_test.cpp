@@ -344,6 +344,39 @@ TEST(Repair, OfWhatThisNodeMayDropTheLongestUnusedGoesFirst) {
   EXPECT_THAT(dropped, ElementsAre(mine[1], mine[3]));
 }
 
+TEST(Repair, WhatCouldNotBeDroppedLetsTheNextGoAndComesAgainLater) {
+  Fixture fixture([](Options& options) {
+    options.policy.max_replication = 2;
+    options.max_admissions = 2;
+  });
+  const std::vector<Contender> all{make_contender(address(kSelf)), make_contender(address(2)),
+                                   make_contender(address(3))};
+  std::vector<ExpertIndex> mine;
+  for (ExpertIndex e = 0; mine.size() < 5; ++e) {
+    if (rank({"m", 0, e}, all).back() != address(kSelf)) continue;
+    mine.push_back(e);
+    for (std::uint8_t holder = 1; holder <= 3; ++holder) fixture.mesh.hold(holder, e);
+  }
+  Room room = kRoom;
+  room.last_use = [](const ExpertKey& key) -> std::uint64_t { return key.expert; };
+  fixture.core->start(Instant{});
+  // No proof ever succeeds: the view stays as it is.
+  std::map<std::uint64_t, std::vector<ExpertIndex>> asked;  // by pass
+  for (int second = 400; second < 400 + 12 * 80; ++second) {
+    for (const Action& action :
+         run_until(*fixture.core, fixture.mesh.view, Instant{seconds(second)}, room)) {
+      if (const auto* drop = std::get_if<DropExpert>(&action))
+        asked[fixture.core->totals().passes].push_back(drop->key.expert);
+    }
+  }
+  EXPECT_THAT(asked[2], ElementsAre(mine[0], mine[1]));
+  EXPECT_THAT(asked[3], ElementsAre(mine[2], mine[3]));
+  EXPECT_THAT(asked[4], ElementsAre(mine[4]));
+  for (std::uint64_t pass = 5; pass < 2 + Repair::kPassedOverFor; ++pass)
+    EXPECT_THAT(asked[pass], IsEmpty()) << pass;
+  EXPECT_THAT(asked[2 + Repair::kPassedOverFor], ElementsAre(mine[0], mine[1]));
+}
+
 TEST(Repair, SliceIsBoundedInHashesToo) {
   Fixture fixture([](Options& options) { options.slots_per_slice = 100'000; });
   constexpr std::uint8_t kProviders = 200;

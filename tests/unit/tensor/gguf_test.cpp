@@ -157,6 +157,33 @@ TEST(Gguf, MetadataIsRefusedByItsKey) {
   EXPECT_EQ(error_of(broken), kStart + "metadata key '\\xff' is not plain UTF-8");
 }
 
+/// A file of nothing but arrays of bytes.
+Writer of_arrays(std::uint64_t arrays, std::size_t numbers) {
+  Writer writer(3, 0, arrays);
+  for (std::uint64_t i = 0; i < arrays; ++i) {
+    writer.string("a" + std::to_string(i)).number(std::uint32_t{9}).number(std::uint32_t{0});
+    writer.string(std::string(numbers, '\7'));
+  }
+  return writer.data(32);
+}
+
+TEST(Gguf, ArraysThatTogetherWouldTakeFarMoreThanTheFileAreRefused) {
+  const std::size_t most = kGgufNumbersMax / kGgufArrayMax;
+  const auto kept = read(of_arrays(most, kGgufArrayMax).bytes());
+  ASSERT_TRUE(kept) << kept.error().message();
+  std::size_t numbers = 0;
+  for (const auto& [key, value] : std::get<GgufHeader>(*kept).metadata)
+    numbers += std::get<std::vector<double>>(value).size();
+  EXPECT_EQ(numbers, kGgufNumbersMax);
+  EXPECT_EQ(error_of(of_arrays(most + 1, kGgufArrayMax)),
+            kStart + "metadata 'a16' brings the numbers in arrays above 65536");
+  // Longer ones are not kept, however many there are.
+  const auto skipped = read(of_arrays(most + 1, kGgufArrayMax + 1).bytes());
+  ASSERT_TRUE(skipped) << skipped.error().message();
+  for (const auto& [key, value] : std::get<GgufHeader>(*skipped).metadata)
+    EXPECT_TRUE(std::holds_alternative<std::monostate>(value)) << key;
+}
+
 TEST(Gguf, AlignmentIsAPowerOfTwo) {
   for (const std::uint32_t bad : {0U, 3U, 4U, 48U, 1U << 21U}) {
     Writer writer(3, 0, 1);

@@ -66,7 +66,8 @@ class BytesSource final : public compute::WeightSource {
 
 /// A blob that is read by slices is taken and refused as one in memory is, in the same words.
 void expect_same_by_slices(const std::vector<std::byte>& blob, const Result<ExpertBlob>& expected) {
-  const auto opened = open_expert_blob(std::make_shared<BytesSource>(blob), Values::unknown);
+  const auto opened =
+      open_expert_blob(std::make_shared<BytesSource>(blob), Values::unknown, 1U << 30U);
   ASSERT_EQ(opened.has_value(), expected.has_value());
   if (!opened) {
     EXPECT_EQ(opened.error().message(), expected.error().message());
@@ -617,6 +618,89 @@ TEST(ExpertBlob, EveryCutAndEveryChangedHeaderByteIsRefusedOrReadWithoutHarm) {
       EXPECT_EQ(expert->view.d_ff() * expert->view.d_model(), 6U);
     }
   }
+}
+
+/// A header and then zeros, of which nobody has the memory.
+class HugeSource final : public compute::WeightSource {
+ public:
+  HugeSource(const std::string& header, std::uint64_t data_bytes) : start_(8) {
+    for (std::size_t i = 0; i < 8; ++i)
+      start_[i] = static_cast<std::byte>(header.size() >> (8 * i));
+    const auto bytes = std::as_bytes(std::span(header));
+    start_.insert(start_.end(), bytes.begin(), bytes.end());
+    size_ = start_.size() + data_bytes;
+  }
+
+  [[nodiscard]] std::uint64_t size_bytes() const override { return size_; }
+
+  [[nodiscard]] Status read(std::uint64_t offset, std::span<std::byte> to) const override {
+    if (offset >= start_.size()) longest = std::max<std::uint64_t>(longest, to.size());
+    for (std::size_t i = 0; i < to.size(); ++i)
+      to[i] = offset + i < start_.size() ? start_[offset + i] : std::byte{0};
+    return {};
+  }
+
+  mutable std::uint64_t longest = 0;  ///< that was asked for at once behind the header
+
+ private:
+  std::vector<std::byte> start_;
+  std::uint64_t size_ = 0;
+};
+
+std::string tensor_json(const std::string& name, const std::string& shape, std::uint64_t begin,
+                        std::uint64_t end) {
+  return '"' + name + R"(":{"dtype":"F32","shape":[)" + shape + R"(],"data_offsets":[)" +
+         std::to_string(begin) + ',' + std::to_string(end) + "]}";
+}
+
+TEST(ExpertBlob, WhatIsWiderThanTheMemoryForSlicesIsRefusedBeforeItIsRead) {
+  const std::uint64_t wide = 1ULL << 28U;  // 1 GiB as f32
+  const std::uint64_t bytes = 4 * wide;
+  const std::string w = std::to_string(wide);
+  const std::string row = "{" + tensor_json("gate_proj.weight", "1," + w, 0, bytes) + "," +
+                          tensor_json("up_proj.weight", "1," + w, bytes, 2 * bytes) + "," +
+                          tensor_json("down_proj.weight", w + ",1", 2 * bytes, 3 * bytes) + "}";
+  const std::string bias = "{" + tensor_json("gate_proj.weight", "1," + w, 0, bytes) + "," +
+                           tensor_json("up_proj.weight", "1," + w, bytes, 2 * bytes) + "," +
+                           tensor_json("down_proj.weight", w + ",1", 2 * bytes, 3 * bytes) + "," +
+                           tensor_json("down_proj.bias", w, 3 * bytes, 4 * bytes) + "}";
+
+  const struct {
+    const std::string* header;
+    std::uint64_t data_bytes;
+    std::uint64_t biases;
+  } cases[] = {{&row, 3 * bytes, 0}, {&bias, 4 * bytes, bytes}};
+
+  for (const auto& one : cases) {
+    for (const Values values : {Values::unknown, Values::known}) {
+      const auto source = std::make_shared<HugeSource>(*one.header, one.data_bytes);
+      const auto opened = open_expert_blob(source, values, 16U << 20U);
+      ASSERT_FALSE(opened);
+      EXPECT_EQ(opened.error().code, ErrorCode::no_space);
+      EXPECT_EQ(opened.error().message(),
+                "weights: an expert read by slices may have 16777216 bytes of memory: 1073741824 "
+                "for what 'gate_proj.weight' has at least to be read at once and " +
+                    std::to_string(one.biases) + " of biases are more");
+      EXPECT_EQ(source->longest, 0U);
+    }
+  }
+}
+
+TEST(ExpertBlob, ReadingBySlicesTakesTheMemoryThatItMayHaveAndNoMore) {
+  const std::string header = "{" + tensor_json("gate_proj.weight", "64,32", 0, 8192) + "," +
+                             tensor_json("up_proj.weight", "64,32", 8192, 16384) + "," +
+                             tensor_json("down_proj.weight", "32,64", 16384, 24576) + "," +
+                             tensor_json("up_proj.bias", "64", 24576, 24832) + "}";
+  // A bias of 256 bytes as it is kept, beside it a row of down or the bias as it is stored.
+  for (const std::uint64_t memory : {512U, 1024U, 1U << 20U}) {
+    const auto source = std::make_shared<HugeSource>(header, 24832);
+    const auto opened = open_expert_blob(source, Values::unknown, memory);
+    ASSERT_TRUE(opened) << opened.error().message();
+    EXPECT_EQ(opened->view.stream->memory_bytes_max, memory);
+    EXPECT_LE(source->longest, memory - 256);
+  }
+  const auto source = std::make_shared<HugeSource>(header, 24832);
+  EXPECT_FALSE(open_expert_blob(source, Values::unknown, 511));
 }
 
 }  // namespace
