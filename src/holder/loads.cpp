@@ -203,6 +203,7 @@ void Holder::commit_expert(Load& load, Outbox& out) {
   entry.is_checked = true;
   entry.is_reading = false;  // a read of the old bytes finds another hash and is dropped
   entry.has_failed_read = false;
+  entry.is_damage_told = false;
   load.row = entry.row;
   reserve_for(load, 0);
   use(entry);

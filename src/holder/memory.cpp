@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "tenzro/base/assert.hpp"
 #include "tenzro/holder/holder.hpp"
@@ -201,9 +202,11 @@ void Holder::end_stream(const ExpertKey& key, Entry& entry, Outbox& out) {
   note_idle(entry);
   if (is_readable) return;
   entry.is_checked = false;
-  out.emplace_back(BlobDamaged{entry.row.hash,
-                               "expert " + key.model + " l" + std::to_string(key.layer) + "/e" +
-                                   std::to_string(key.expert) + " could not be read while it ran"});
+  if (!std::exchange(entry.is_damage_told, true)) {
+    out.emplace_back(BlobDamaged{
+        entry.row.hash, "expert " + key.model + " l" + std::to_string(key.layer) + "/e" +
+                            std::to_string(key.expert) + " could not be read while it ran"});
+  }
   quarantine(entry.row.hash, out);
 }
 

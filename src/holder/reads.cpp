@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "tenzro/holder/holder.hpp"
 
@@ -99,6 +100,7 @@ void Holder::on_read_admitted(const Read& read, const work::JobResult& result, O
   Entry& entry = it->second;
   entry.is_reading = false;
   entry.has_failed_read = false;
+  entry.is_damage_told = false;
   entry.is_checked = true;
   entry.row.facts =
       admitted.facts;  // another backend may hold it in other bytes than the last life's
@@ -117,15 +119,17 @@ void Holder::on_read_admitted(const Read& read, const work::JobResult& result, O
 }
 
 void Holder::fail_read(const Read& read, const Error& error, Outbox& out) {
+  Entry* entry = nullptr;
   if (read.expert) {
     const auto it = experts_.find({read.layer.model, read.layer.layer, *read.expert});
     // Unloaded, replaced, or loaded anew while this read was under way: it speaks of the past.
     if (it == experts_.end() || it->second.row.hash != read.hash || it->second.resident != nullptr)
       return;
-    it->second.is_reading = false;
-    it->second.has_failed_read = true;
-    note_idle(it->second);
-    refuse_waiters(it->first, it->second, disk_error(error), out);
+    entry = &it->second;
+    entry->is_reading = false;
+    entry->has_failed_read = true;
+    note_idle(*entry);
+    refuse_waiters(it->first, *entry, disk_error(error), out);
   } else {
     const auto it = gates_.find(read.layer);
     if (it == gates_.end() || it->second.row.hash != read.hash || it->second.gate != nullptr)
@@ -135,14 +139,20 @@ void Holder::fail_read(const Read& read, const Error& error, Outbox& out) {
   if (error.code == ErrorCode::busy || error.code == ErrorCode::cancelled ||
       error.code == ErrorCode::no_space)
     return;
-  out.emplace_back(BlobDamaged{read.hash, error.message()});
+  if (entry == nullptr || !std::exchange(entry->is_damage_told, true))
+    out.emplace_back(BlobDamaged{read.hash, error.message()});
   // A blob that this build cannot use stays where it is. One that is gone, unreadable, or other
   // bytes than its name says is withdrawn once the store, reading again, has seen the damage too.
-  if (error.code != ErrorCode::io && error.code != ErrorCode::not_found) return;
+  // Whatever is wrong with bytes that were good before: nobody has hashed them this time.
+  const bool was_good = entry != nullptr && std::exchange(entry->is_checked, false);
+  if (!was_good && error.code != ErrorCode::io && error.code != ErrorCode::not_found) return;
   quarantine(read.hash, out);
 }
 
 void Holder::quarantine(const BlobHash& hash, Outbox& out) {
+  const bool is_under_way = std::any_of(quarantining_.begin(), quarantining_.end(),
+                                        [&](const auto& one) { return one.second == hash; });
+  if (is_under_way) return;
   const JobId id = ids_.next();
   out.emplace_back(Store{id, work::QuarantineBlob{hash}});
   quarantining_.emplace(id, hash);

@@ -132,6 +132,7 @@ class Holder {
     bool is_reading = false;
     bool has_failed_read = false;  ///< not tried again in the background
     bool is_checked = false;       ///< its blob was hashed in this life
+    bool is_damage_told = false;   ///< since it was last read well
     /// What `resident` is of the budget: all of the expert, or the scratch for its slices.
     std::uint64_t held_bytes = 0;
 
