@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "tenzro/holder/holder.hpp"
+#include "tenzro/work/disk_error.hpp"
 
 namespace tenzro::holder {
 namespace {
@@ -9,11 +10,6 @@ namespace {
 /// Experts on disk that the background looks at for one that fits: they are about alike, so where
 /// these do not fit the others hardly do.
 constexpr std::size_t kIdleLookMax = 64;
-
-/// How a failure to bring an expert back from disk is told; clients match on the beginning.
-Error disk_error(const Error& error) {
-  return {ErrorCode::runtime, "", "expert disk tier I/O error: " + error.message()};
-}
 
 }  // namespace
 
@@ -129,7 +125,7 @@ void Holder::fail_read(const Read& read, const Error& error, Outbox& out) {
     entry->is_reading = false;
     entry->has_failed_read = true;
     note_idle(*entry);
-    refuse_waiters(it->first, *entry, disk_error(error), out);
+    refuse_waiters(it->first, *entry, work::disk_error(error), out);
   } else {
     const auto it = gates_.find(read.layer);
     if (it == gates_.end() || it->second.row.hash != read.hash || it->second.gate != nullptr)
@@ -170,7 +166,7 @@ void Holder::on_quarantined(const BlobHash& hash, const work::StoreResult& resul
   for (auto it = experts_.begin(); it != experts_.end();) {
     const auto at = it++;
     if (at->second.row.hash != hash) continue;
-    withdraw_expert(at, disk_error({ErrorCode::io, "", "the blob is damaged"}), out);
+    withdraw_expert(at, work::disk_error({ErrorCode::io, "", "the blob is damaged"}), out);
   }
 }
 
