@@ -101,7 +101,10 @@ void Holder::on_read_admitted(const Read& read, const work::JobResult& result, O
   entry.row.facts =
       admitted.facts;  // another backend may hold it in other bytes than the last life's
   if (admitted.resident->is_streamed()) {
-    if (entry.leases.empty()) return note_idle(entry);  // whoever wanted it is gone
+    if (entry.leases.empty()) {  // whoever wanted it is gone, or it is larger than was expected
+      entry.has_failed_read = read.is_background;
+      return note_idle(entry);
+    }
     ++counters_.streamed;
     take_memory(entry, admitted.resident);
     return offer(key, entry, out);
@@ -230,11 +233,14 @@ void Holder::pump_background(Outbox& out) {
   const std::uint64_t budget = options_.memory_budget_bytes;
   while (background_reads_ < options_.background_reads_max) {
     const Experts::value_type* best = nullptr;
+    std::optional<Passage> passage;
+    const std::uint64_t room = budget - std::min(budget, taken_bytes());
     std::size_t looked_at = 0;
     for (auto at = idle_.rbegin(); at != idle_.rend() && looked_at < kIdleLookMax; ++at) {
       ++looked_at;
       const auto it = items_[static_cast<std::size_t>(at->second)];
-      if (taken_bytes() + passage_of(it->second).bytes > budget) continue;
+      passage = passage_within(room, it->second.row.facts.resident_bytes);
+      if (!passage) continue;
       best = &*it;
       break;
     }
@@ -248,7 +254,8 @@ void Holder::pump_background(Outbox& out) {
                     .expert = key.expert,
                     .hash = entry.row.hash,
                     .is_background = true,
-                    .bytes = passage_of(entry).bytes},
+                    .is_by_slices = passage->is_by_slices,
+                    .bytes = passage->bytes},
                out);
   }
 }

@@ -315,6 +315,54 @@ TEST(Budget, ExpertThatDoesNotFitWithItsBlobIsPackedAsItIsReadAndStays) {
   EXPECT_EQ(world.holder.counters().streamed, 0U);
 }
 
+TEST(Budget, BackgroundPacksAsItReadsWhatHasNoRoomForItsBlobBesideTheRest) {
+  World world(100);
+  for (ExpertIndex e = 0; e < 4; ++e) {
+    world.load(e, 37);
+    while (world.finish(0)) {
+    }
+  }
+  EXPECT_EQ(world.holder.counters().memory_experts, 2U) << "37 + 2 x 37 are more than 100";
+  EXPECT_EQ(world.bytes(), 74U);
+}
+
+TEST(Budget, BackgroundBringsBackAnExpertOfMoreThanHalfTheBudget) {
+  World world(100);
+  world.load(0, 60);
+  while (world.finish(0)) {
+  }
+  world.set_budget(50);
+  ASSERT_FALSE(world.holder.expert({"m", 0, 0})->in_memory);
+  world.set_budget(100);
+  while (world.finish(0)) {
+  }
+  EXPECT_TRUE(world.holder.expert({"m", 0, 0})->in_memory);
+  EXPECT_EQ(world.holder.counters().streamed, 0U);
+}
+
+TEST(Budget, BackgroundDoesNotTryAgainWhatBecameLargerThanItsRoom) {
+  work::JobIds ids;
+  Holder holder({.memory_budget_bytes = 100}, ids);
+  work::HoldingRow row{.layer = {"m", 0}, .expert = ExpertIndex{0}};
+  row.facts.resident_bytes = 60;
+  Outbox out;
+  holder.on_index({row}, out);
+  const auto open = std::get<Store>(out.at(0));
+  ASSERT_TRUE(std::holds_alternative<work::OpenBlob>(open.op));
+  out.clear();
+  holder.on_store_done(open.id, work::StoreOutput(work::OpenedBlob{}), out);
+  const auto admit = std::get<work::Run>(out.at(0));
+  out.clear();
+  std::uint64_t alive = 0;
+  work::AdmittedExpert admitted{.resident = std::make_shared<StreamedResident>(alive, 50)};
+  admitted.facts.resident_bytes = 60;
+  holder.on_job_done(admit.id, work::JobOutput(admitted), out);
+  EXPECT_TRUE(out.empty());
+  EXPECT_EQ(holder.counters().memory_bytes, 0U);
+  ASSERT_TRUE(holder.acquire(LeaseId{1}, {"m", 0}, {0}, out));
+  EXPECT_EQ(out.size(), 1U) << "whoever wants it has it read";
+}
+
 TEST(Budget, WhatFitsPassesAnExpertThatDoesNotSoManyTimesAndThenWaits) {
   World world(100);
   world.load(0, 74);
