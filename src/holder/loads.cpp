@@ -131,11 +131,12 @@ void Holder::admit_load(Load load, Outbox& out) {
   const JobId id = ids_.next();
   std::optional<BlobHash> expected;
   if (!load.source.is_inline) expected = load.source.uri_hash;
+  std::optional<std::uint64_t> memory_bytes_max;
+  if (load.is_by_slices) memory_bytes_max = load.slices_bytes;
   if (load.row.expert) {
-    out.emplace_back(
-        Run{id, work::AdmitExpert{.blob = load.source.blob,
-                                  .expected_hash = expected,
-                                  .memory_bytes_max = load.is_by_slices ? load.slices_bytes : 0}});
+    out.emplace_back(Run{id, work::AdmitExpert{.blob = load.source.blob,
+                                               .expected_hash = expected,
+                                               .memory_bytes_max = memory_bytes_max}});
   } else {
     out.emplace_back(Run{id, work::AdmitGate{load.source.blob, expected}});
   }

@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -95,11 +96,11 @@ class World {
     const std::uint8_t bytes = pending.hash[1];
     finishing_ = {pending.hash, pending.budget};
     if (pending.kind == Kind::job) {
-      const bool is_by_slices = pending.memory_bytes_max != 0;
+      const bool is_by_slices = pending.memory_bytes_max.has_value();
       if (!is_by_slices) blob_bytes_ -= bytes;
       work::AdmittedExpert admitted{.resident = nullptr, .hash = pending.hash};
-      if (is_by_slices && bytes > pending.memory_bytes_max) {
-        admitted.resident = std::make_shared<StreamedResident>(alive_, pending.memory_bytes_max);
+      if (is_by_slices && bytes > *pending.memory_bytes_max) {
+        admitted.resident = std::make_shared<StreamedResident>(alive_, *pending.memory_bytes_max);
       } else {
         admitted.resident = std::make_shared<Resident>(alive_, bytes);
       }
@@ -148,7 +149,7 @@ class World {
     JobId id{};
     BlobHash hash{};
     std::weak_ptr<const compute::ResidentExpert> resident;
-    std::uint64_t memory_bytes_max = 0;
+    std::optional<std::uint64_t> memory_bytes_max;
     std::uint64_t budget = 0;  ///< under which it began
   };
 

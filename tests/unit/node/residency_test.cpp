@@ -142,6 +142,22 @@ TEST(Residency, ExpertThatNotEvenSlicesOfFitIsRefusedWithTheNumbers) {
       << refused.error().message();
 }
 
+TEST(Residency, LoadByUriIntoABudgetOfOneByteIsRefusedWithTheNumbers) {
+  const rpc::ExpertLoadCall load = large_load(tensor::WeightType::q8_0);
+  const BlobHash hash = crypto::blake3(load.blob.bytes());
+  NodeWorld::Setup setup;
+  setup.options.holder.memory_budget_bytes = 1;
+  NodeWorld world(setup);
+  world.blobs().insert_or_assign(hash, load.blob);
+  const auto refused =
+      world.call(rpc::ExpertLoadCall{.key = {"m", 0, 0}, .uri = "tenzro://blob/" + to_hex(hash)});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message().find("read by slices needs"), std::string::npos)
+      << refused.error().message();
+  EXPECT_TRUE(world.notices().empty());
+  EXPECT_TRUE(world.blobs().contains(hash));
+}
+
 TEST(Residency, DamageOfAnExpertThatRunsBySlicesIsFoundBeforeItServes) {
   const rpc::ExpertLoadCall load = large_load(tensor::WeightType::q8_0);
   NodeWorld::Setup setup;
