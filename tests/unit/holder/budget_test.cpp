@@ -348,11 +348,11 @@ TEST(Budget, BackgroundDoesNotTryAgainWhatBecameLargerThanItsRoom) {
   row.facts.resident_bytes = 60;
   Outbox out;
   holder.on_index({row}, out);
-  const auto open = std::get<Store>(out.at(0));
+  const auto open = std::get<Store>(out.back());
   ASSERT_TRUE(std::holds_alternative<work::OpenBlob>(open.op));
   out.clear();
   holder.on_store_done(open.id, work::StoreOutput(work::OpenedBlob{}), out);
-  const auto admit = std::get<work::Run>(out.at(0));
+  const auto admit = std::get<work::Run>(out.back());
   out.clear();
   std::uint64_t alive = 0;
   work::AdmittedExpert admitted{.resident = std::make_shared<StreamedResident>(alive, 50)};
