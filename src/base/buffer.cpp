@@ -18,12 +18,12 @@ constexpr std::align_val_t kHugeAlignment{kHugePage};
 
 /// Bytes of huge pages under a buffer, 0 for a small one. A blob of 5 MB on small pages costs 1,224
 /// page faults, half as long as its reading. The last page is huge too where what is not used of it
-/// is little beside the buffer.
+/// is so little beside the buffer that it need not count: whoever pays for a buffer pays its size.
 std::size_t huge_bytes(std::size_t size) {
   if (size > SIZE_MAX - kHugePage) return 0;
   const std::size_t whole = size / kHugePage * kHugePage;
   const std::size_t unused = whole + kHugePage - size;
-  return unused <= size / 3 ? whole + kHugePage : whole;
+  return unused <= size / 16 ? whole + kHugePage : whole;
 }
 
 }  // namespace

@@ -121,6 +121,9 @@ void add_node(Page& page, const node::Node& node, Instant now) {
   constexpr const char* kPromoted = "Experts read from disk into memory";
   page.counter("tenzro_promotions_total", kPromoted, held.promoted_wanted, {{"reason", "wanted"}});
   page.counter("tenzro_promotions_total", kPromoted, held.promoted_idle, {{"reason", "room"}});
+  page.counter("tenzro_streamed_total",
+               "Experts too large for memory that were opened to be run from disk by slices",
+               held.streamed);
   page.gauge("tenzro_expert_jobs", "Jobs of experts under way", node.service_meter().jobs());
   page.gauge("tenzro_row_time_ns", "What one row through one expert took over the last minute",
              node.service_meter().row_time_ns(now));

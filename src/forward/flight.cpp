@@ -64,14 +64,7 @@ void Flight::advance(Outbox& out) {
     combine(out);
     return;
   }
-  std::vector<Ready> routed;
-  std::vector<Ready> shared;
-  for (Ready& ready : ready_) {
-    (reads_hidden(ready.expert) ? shared : routed).push_back(std::move(ready));
-  }
-  ready_.clear();
-  if (!routed.empty()) run(std::move(routed), expert_input_, gate_->expert_width, out);
-  if (!shared.empty()) run(std::move(shared), request_.hidden, request_.d_model, out);
+  run_ready(out);
 }
 
 void Flight::combine(Outbox& out) {

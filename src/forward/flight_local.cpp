@@ -42,8 +42,28 @@ void Flight::on_expert_unavailable(Instant now, ExpertIndex expert, const Error&
   place(now, std::move(lost), out);
 }
 
-void Flight::run(std::vector<Ready> ready, const BufferRef& input, std::uint32_t width,
-                 Outbox& out) {
+void Flight::run_ready(Outbox& out) {
+  std::vector<Ready> routed;
+  std::vector<Ready> shared;
+  std::vector<Ready> streamed;
+  for (Ready& ready : ready_) {
+    const bool is_streamed = ready.resident->is_streamed();
+    (is_streamed                  ? streamed
+     : reads_hidden(ready.expert) ? shared
+                                  : routed)
+        .push_back(std::move(ready));
+  }
+  ready_.clear();
+  if (!routed.empty()) run(std::move(routed), out);
+  if (!shared.empty()) run(std::move(shared), out);
+  // Each by itself: those in memory neither wait for the disk nor fail with it.
+  for (Ready& ready : streamed) run({std::move(ready)}, out);
+}
+
+void Flight::run(std::vector<Ready> ready, Outbox& out) {
+  const ExpertIndex first = ready.front().expert;
+  const std::uint32_t width = width_of(first);
+  const BufferRef& input = reads_hidden(first) ? request_.hidden : expert_input_;
   work::RunExperts job{
       .profile = request_.profile, .round_to_q8 = is_q8_, .input = input, .width = width};
   std::vector<PartIndex> carried;

@@ -131,11 +131,12 @@ void Holder::admit_load(Load load, Outbox& out) {
   const JobId id = ids_.next();
   std::optional<BlobHash> expected;
   if (!load.source.is_inline) expected = load.source.uri_hash;
+  std::optional<std::uint64_t> memory_bytes_max;
+  if (load.is_by_slices) memory_bytes_max = load.slices_bytes;
   if (load.row.expert) {
-    out.emplace_back(
-        Run{id, work::AdmitExpert{.blob = load.source.blob,
-                                  .expected_hash = expected,
-                                  .memory_bytes_max = load.is_by_slices ? load.slices_bytes : 0}});
+    out.emplace_back(Run{id, work::AdmitExpert{.blob = load.source.blob,
+                                               .expected_hash = expected,
+                                               .memory_bytes_max = memory_bytes_max}});
   } else {
     out.emplace_back(Run{id, work::AdmitGate{load.source.blob, expected}});
   }
@@ -203,6 +204,7 @@ void Holder::commit_expert(Load& load, Outbox& out) {
   entry.is_checked = true;
   entry.is_reading = false;  // a read of the old bytes finds another hash and is dropped
   entry.has_failed_read = false;
+  entry.is_damage_told = false;
   load.row = entry.row;
   reserve_for(load, 0);
   use(entry);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "tenzro/base/assert.hpp"
 #include "tenzro/holder/holder.hpp"
@@ -23,13 +24,16 @@ std::uint64_t Holder::stream_bytes() const {
   return std::min(options_.stream_bytes_max, options_.memory_budget_bytes / 2);
 }
 
-Passage Holder::passage_of(std::uint64_t bytes) const {
-  const std::uint64_t budget = options_.memory_budget_bytes;
-  if (bytes <= budget / 2) return {.bytes = 2 * bytes};
+std::optional<Passage> Holder::passage_within(std::uint64_t room, std::uint64_t bytes) const {
+  if (bytes <= room / 2) return Passage{.bytes = 2 * bytes};
   const std::uint64_t slice = stream_bytes() / 2;
-  if (bytes <= budget && slice <= budget - bytes)
-    return {.bytes = bytes + slice, .is_by_slices = true};
-  return {.bytes = stream_bytes(), .is_by_slices = true};
+  if (bytes > room || slice > room - bytes) return std::nullopt;
+  return Passage{.bytes = bytes + slice, .is_by_slices = true};
+}
+
+Passage Holder::passage_of(std::uint64_t bytes) const {
+  const Passage scratch{.bytes = stream_bytes(), .is_by_slices = true};
+  return passage_within(options_.memory_budget_bytes, bytes).value_or(scratch);
 }
 
 bool Holder::make_it_alone(Outbox& out) {
@@ -140,7 +144,7 @@ void Holder::use(Entry& entry) {
 
 void Holder::note_idle(Entry& entry) {
   const bool is_idle = entry.resident == nullptr && !entry.is_reading && !entry.has_failed_read &&
-                       !passage_of(entry).is_by_slices;
+                       passage_within(options_.memory_budget_bytes, entry.row.facts.resident_bytes);
   if (is_idle) {
     if (idle_.emplace(entry.used, entry.item).second) is_settled_ = false;
   } else {
@@ -201,9 +205,11 @@ void Holder::end_stream(const ExpertKey& key, Entry& entry, Outbox& out) {
   note_idle(entry);
   if (is_readable) return;
   entry.is_checked = false;
-  out.emplace_back(BlobDamaged{entry.row.hash,
-                               "expert " + key.model + " l" + std::to_string(key.layer) + "/e" +
-                                   std::to_string(key.expert) + " could not be read while it ran"});
+  if (!std::exchange(entry.is_damage_told, true)) {
+    out.emplace_back(BlobDamaged{
+        entry.row.hash, "expert " + key.model + " l" + std::to_string(key.layer) + "/e" +
+                            std::to_string(key.expert) + " could not be read while it ran"});
+  }
   quarantine(entry.row.hash, out);
 }
 

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <utility>
 
 #include "tenzro/holder/holder.hpp"
+#include "tenzro/work/disk_error.hpp"
 
 namespace tenzro::holder {
 namespace {
@@ -8,11 +10,6 @@ namespace {
 /// Experts on disk that the background looks at for one that fits: they are about alike, so where
 /// these do not fit the others hardly do.
 constexpr std::size_t kIdleLookMax = 64;
-
-/// How a failure to bring an expert back from disk is told; clients match on the beginning.
-Error disk_error(const Error& error) {
-  return {ErrorCode::runtime, "", "expert disk tier I/O error: " + error.message()};
-}
 
 }  // namespace
 
@@ -99,11 +96,15 @@ void Holder::on_read_admitted(const Read& read, const work::JobResult& result, O
   Entry& entry = it->second;
   entry.is_reading = false;
   entry.has_failed_read = false;
+  entry.is_damage_told = false;
   entry.is_checked = true;
   entry.row.facts =
       admitted.facts;  // another backend may hold it in other bytes than the last life's
   if (admitted.resident->is_streamed()) {
-    if (entry.leases.empty()) return note_idle(entry);  // whoever wanted it is gone
+    if (entry.leases.empty()) {  // whoever wanted it is gone, or it is larger than was expected
+      entry.has_failed_read = read.is_background;
+      return note_idle(entry);
+    }
     ++counters_.streamed;
     take_memory(entry, admitted.resident);
     return offer(key, entry, out);
@@ -117,15 +118,17 @@ void Holder::on_read_admitted(const Read& read, const work::JobResult& result, O
 }
 
 void Holder::fail_read(const Read& read, const Error& error, Outbox& out) {
+  Entry* entry = nullptr;
   if (read.expert) {
     const auto it = experts_.find({read.layer.model, read.layer.layer, *read.expert});
     // Unloaded, replaced, or loaded anew while this read was under way: it speaks of the past.
     if (it == experts_.end() || it->second.row.hash != read.hash || it->second.resident != nullptr)
       return;
-    it->second.is_reading = false;
-    it->second.has_failed_read = true;
-    note_idle(it->second);
-    refuse_waiters(it->first, it->second, disk_error(error), out);
+    entry = &it->second;
+    entry->is_reading = false;
+    entry->has_failed_read = true;
+    note_idle(*entry);
+    refuse_waiters(it->first, *entry, work::disk_error(error), out);
   } else {
     const auto it = gates_.find(read.layer);
     if (it == gates_.end() || it->second.row.hash != read.hash || it->second.gate != nullptr)
@@ -135,14 +138,20 @@ void Holder::fail_read(const Read& read, const Error& error, Outbox& out) {
   if (error.code == ErrorCode::busy || error.code == ErrorCode::cancelled ||
       error.code == ErrorCode::no_space)
     return;
-  out.emplace_back(BlobDamaged{read.hash, error.message()});
+  if (entry == nullptr || !std::exchange(entry->is_damage_told, true))
+    out.emplace_back(BlobDamaged{read.hash, error.message()});
   // A blob that this build cannot use stays where it is. One that is gone, unreadable, or other
   // bytes than its name says is withdrawn once the store, reading again, has seen the damage too.
-  if (error.code != ErrorCode::io && error.code != ErrorCode::not_found) return;
+  // Whatever is wrong with bytes that were good before: nobody has hashed them this time.
+  const bool was_good = entry != nullptr && std::exchange(entry->is_checked, false);
+  if (!was_good && error.code != ErrorCode::io && error.code != ErrorCode::not_found) return;
   quarantine(read.hash, out);
 }
 
 void Holder::quarantine(const BlobHash& hash, Outbox& out) {
+  const bool is_under_way = std::any_of(quarantining_.begin(), quarantining_.end(),
+                                        [&](const auto& one) { return one.second == hash; });
+  if (is_under_way) return;
   const JobId id = ids_.next();
   out.emplace_back(Store{id, work::QuarantineBlob{hash}});
   quarantining_.emplace(id, hash);
@@ -160,7 +169,7 @@ void Holder::on_quarantined(const BlobHash& hash, const work::StoreResult& resul
   for (auto it = experts_.begin(); it != experts_.end();) {
     const auto at = it++;
     if (at->second.row.hash != hash) continue;
-    withdraw_expert(at, disk_error({ErrorCode::io, "", "the blob is damaged"}), out);
+    withdraw_expert(at, work::disk_error({ErrorCode::io, "", "the blob is damaged"}), out);
   }
 }
 
@@ -224,11 +233,14 @@ void Holder::pump_background(Outbox& out) {
   const std::uint64_t budget = options_.memory_budget_bytes;
   while (background_reads_ < options_.background_reads_max) {
     const Experts::value_type* best = nullptr;
+    std::optional<Passage> passage;
+    const std::uint64_t room = budget - std::min(budget, taken_bytes());
     std::size_t looked_at = 0;
     for (auto at = idle_.rbegin(); at != idle_.rend() && looked_at < kIdleLookMax; ++at) {
       ++looked_at;
       const auto it = items_[static_cast<std::size_t>(at->second)];
-      if (taken_bytes() + passage_of(it->second).bytes > budget) continue;
+      passage = passage_within(room, it->second.row.facts.resident_bytes);
+      if (!passage) continue;
       best = &*it;
       break;
     }
@@ -242,7 +254,8 @@ void Holder::pump_background(Outbox& out) {
                     .expert = key.expert,
                     .hash = entry.row.hash,
                     .is_background = true,
-                    .bytes = passage_of(entry).bytes},
+                    .is_by_slices = passage->is_by_slices,
+                    .bytes = passage->bytes},
                out);
   }
 }

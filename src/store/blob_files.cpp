@@ -12,7 +12,6 @@
 
 #include "tenzro/base/bytes.hpp"
 
-#include "file_reader.hpp"
 #include "hash_follower.hpp"
 #include "os_error.hpp"
 
@@ -47,14 +46,6 @@ Result<std::vector<std::string>> names_in(const std::string& path) {
     return fail(os_error(path, "list", error.value()));
   }
   return names;
-}
-
-/// Names the blob instead of the path: that is what clients know it by.
-Error about_blob(const BlobHash& hash, Error error) {
-  if (error.code == ErrorCode::not_found) {
-    return {ErrorCode::not_found, "blob " + to_hex(hash), "is not in this node's store"};
-  }
-  return error;
 }
 
 /// A full disk is told with what did not fit on it.
@@ -164,6 +155,14 @@ Result<std::vector<BlobHash>> BlobFiles::list(std::uint8_t first_byte) const {
 
 std::string BlobFiles::path_of(const BlobHash& hash) const {
   return options_.directory + "/" + folder_name(hash[0]) + "/" + to_hex(hash);
+}
+
+Result<FileReader> BlobFiles::open_file(const BlobHash& hash) const {
+  const std::string name = "blob " + to_hex(hash);
+  Result<FileReader> file = FileReader::open(files_, path_of(hash), name);
+  if (!file && file.error().code == ErrorCode::not_found)
+    return fail(ErrorCode::not_found, name, "is not in this node's store");
+  return file;
 }
 
 std::string BlobFiles::next_temp_path() {
@@ -281,7 +280,7 @@ bool BlobFiles::exists(const BlobHash& hash) const {
 }
 
 Result<bool> BlobFiles::is_intact(const BlobHash& hash) const {
-  const Result<FileReader> file = FileReader::open(files_, path_of(hash));
+  const Result<FileReader> file = open_file(hash);
   if (!file && file.error().code == ErrorCode::busy) return fail(file.error());
   if (!file) return false;
   crypto::Blake3 hasher;
@@ -299,16 +298,16 @@ Result<bool> BlobFiles::is_intact(const BlobHash& hash) const {
 }
 
 Result<std::uint64_t> BlobFiles::size(const BlobHash& hash) const {
-  const Result<FileReader> file = FileReader::open(files_, path_of(hash));
-  if (!file) return fail(about_blob(hash, file.error()));
+  const Result<FileReader> file = open_file(hash);
+  if (!file) return fail(file.error());
   return file->size_bytes();
 }
 
 Result<work::ReadBytes> BlobFiles::read(const work::ReadBlob& wanted, const Beside& beside) const {
   const BlobHash& hash = wanted.hash;
   const std::uint64_t bytes_max = wanted.bytes_max;
-  const Result<FileReader> file = FileReader::open(files_, path_of(hash));
-  if (!file) return fail(about_blob(hash, file.error()));
+  const Result<FileReader> file = open_file(hash);
+  if (!file) return fail(file.error());
   if (bytes_max != 0 && file->size_bytes() > bytes_max) {
     return fail(ErrorCode::infrastructure, "",
                 "the blob has " + std::to_string(file->size_bytes()) + " bytes, more than the " +
@@ -325,8 +324,8 @@ Result<work::ReadBytes> BlobFiles::read(const work::ReadBlob& wanted, const Besi
 }
 
 Result<work::OpenedBlob> BlobFiles::open_blob(const BlobHash& hash) const {
-  Result<FileReader> file = FileReader::open(files_, path_of(hash));
-  if (!file) return fail(about_blob(hash, file.error()));
+  Result<FileReader> file = open_file(hash);
+  if (!file) return fail(file.error());
   return work::OpenedBlob{std::make_shared<FileSource>(std::move(*file))};
 }
 
@@ -338,8 +337,8 @@ Result<BufferRef> BlobFiles::read_range(const BlobHash& hash, std::uint64_t offs
 }
 
 Result<work::BlobRange> BlobFiles::read_part(const work::ReadBlobRange& range) const {
-  const Result<FileReader> file = FileReader::open(files_, path_of(range.hash));
-  if (!file) return fail(about_blob(range.hash, file.error()));
+  const Result<FileReader> file = open_file(range.hash);
+  if (!file) return fail(file.error());
   const std::uint64_t size = file->size_bytes();
   if (range.offset > size || range.length > size - range.offset) {
     return fail(ErrorCode::invalid_params, "range",

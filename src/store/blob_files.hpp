@@ -37,6 +37,7 @@
 #include "directory_lock.hpp"
 #include "disk_budget.hpp"
 #include "fd.hpp"
+#include "file_reader.hpp"
 #include "hash_follower.hpp"
 #include "temp_file.hpp"
 
@@ -121,6 +122,8 @@ class BlobFiles {
   [[nodiscard]] std::string partial_directory() const { return options_.directory + "/partial"; }
 
   [[nodiscard]] std::string path_of(const BlobHash& hash) const;
+  /// Errors, of its reads too, name the blob instead of the path: that is what clients know it by.
+  [[nodiscard]] Result<FileReader> open_file(const BlobHash& hash) const;
 
  private:
   BlobFiles(const Options& options, FileSystem& files, DirectoryLock lock);

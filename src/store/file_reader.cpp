@@ -19,8 +19,8 @@ namespace {
 /// reads on while this much is copied.
 constexpr std::size_t kReadBytesMax = std::size_t{256} << 10U;
 
-Error not_regular(const std::string& path) {
-  return {ErrorCode::io, echo(path), "is not a regular file"};
+Error not_regular(const std::string& name) {
+  return {ErrorCode::io, echo(name), "is not a regular file"};
 }
 
 std::string version_of(const struct stat& info) {
@@ -30,16 +30,19 @@ std::string version_of(const struct stat& info) {
 
 }  // namespace
 
-Result<FileReader> FileReader::open(FileSystem& files, const std::string& path) {
+Result<FileReader> FileReader::open(FileSystem& files, const std::string& path,
+                                    const std::string& name) {
+  const std::string& called = name.empty() ? path : name;
+
   struct stat info {};
 
-  if (::stat(path.c_str(), &info) != 0) return fail(os_error(path, "open", errno));
-  if (!S_ISREG(info.st_mode)) return fail(not_regular(path));
+  if (::stat(path.c_str(), &info) != 0) return fail(os_error(called, "open", errno));
+  if (!S_ISREG(info.st_mode)) return fail(not_regular(called));
   Fd fd(files.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0));
-  if (!fd.is_open()) return fail(os_error(path, "open", errno));
-  if (::fstat(fd.get(), &info) != 0) return fail(os_error(path, "inspect", errno));
-  if (!S_ISREG(info.st_mode)) return fail(not_regular(path));
-  return FileReader(files, path, std::move(fd), static_cast<std::uint64_t>(info.st_size),
+  if (!fd.is_open()) return fail(os_error(called, "open", errno));
+  if (::fstat(fd.get(), &info) != 0) return fail(os_error(called, "inspect", errno));
+  if (!S_ISREG(info.st_mode)) return fail(not_regular(called));
+  return FileReader(files, called, std::move(fd), static_cast<std::uint64_t>(info.st_size),
                     version_of(info));
 }
 
@@ -49,12 +52,12 @@ Status FileReader::read_at(std::uint64_t offset, std::span<std::byte> to) const 
     const std::ptrdiff_t got = files_->pread(fd_.get(), to.data(), step, offset);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
-      Error error = os_error(path_, "read", errno);
+      Error error = os_error(name_, "read", errno);
       // The file is there, so it is not not_found, whatever the number says.
       if (error.code != ErrorCode::busy) error.code = ErrorCode::io;
       return fail(std::move(error));
     }
-    if (got == 0) return fail(ErrorCode::io, echo(path_), "became shorter while it was read");
+    if (got == 0) return fail(ErrorCode::io, echo(name_), "became shorter while it was read");
     offset += static_cast<std::uint64_t>(got);
     to = to.subspan(static_cast<std::size_t>(got));
   }

@@ -19,8 +19,10 @@ namespace tenzro::store {
 
 class FileReader {
  public:
-  /// Error: not_found; io where it is no regular file.
-  [[nodiscard]] static Result<FileReader> open(FileSystem& files, const std::string& path);
+  /// Errors, here and of reads, name it as `name`: its path, where that is empty. Error: not_found;
+  /// io where it is no regular file.
+  [[nodiscard]] static Result<FileReader> open(FileSystem& files, const std::string& path,
+                                               const std::string& name = {});
 
   /// As it was on open.
   [[nodiscard]] std::uint64_t size_bytes() const { return size_bytes_; }
@@ -37,16 +39,16 @@ class FileReader {
   [[nodiscard]] Result<BufferRef> read(std::uint64_t offset, std::uint64_t length) const;
 
  private:
-  FileReader(FileSystem& files, std::string path, Fd fd, std::uint64_t size_bytes,
+  FileReader(FileSystem& files, std::string name, Fd fd, std::uint64_t size_bytes,
              std::string version)
       : files_(&files),
-        path_(std::move(path)),
+        name_(std::move(name)),
         fd_(std::move(fd)),
         size_bytes_(size_bytes),
         version_(std::move(version)) {}
 
   FileSystem* files_;
-  std::string path_;
+  std::string name_;
   Fd fd_;
   std::uint64_t size_bytes_;
   std::string version_;

@@ -71,15 +71,16 @@ ExpertFacts facts_of(const compute::ExpertView& view, std::uint64_t resident_byt
           .resident_bytes = resident_bytes};
 }
 
-Result<AdmittedExpert> admit_by_slices(const AdmitExpert& job, const JobContext& context) {
+Result<AdmittedExpert> admit_by_slices(const AdmitExpert& job, std::uint64_t memory_bytes_max,
+                                       const JobContext& context) {
   const std::shared_ptr<const compute::WeightSource> source =
       job.source != nullptr ? job.source : std::make_shared<BufferSource>(job.blob);
   const bool is_known = job.is_checked && job.expected_hash.has_value();
   const auto hash = is_known ? Result<BlobHash>(*job.expected_hash)
-                             : check_hash(*source, job.expected_hash, job.memory_bytes_max);
+                             : check_hash(*source, job.expected_hash, memory_bytes_max);
   if (!hash) return tl::unexpected<Error>(hash.error());
   const auto blob = wire::open_expert_blob(
-      source, is_known ? wire::Values::known : wire::Values::unknown, job.memory_bytes_max);
+      source, is_known ? wire::Values::known : wire::Values::unknown, memory_bytes_max);
   if (!blob) return tl::unexpected<Error>(blob.error());
   auto resident = context.backend.upload_expert(blob->view, context.executor);
   if (!resident) return tl::unexpected<Error>(resident.error());
@@ -102,7 +103,7 @@ Status upload_into(std::shared_ptr<const compute::ResidentMatrix>& to,
 }  // namespace
 
 Result<AdmittedExpert> admit_expert(const AdmitExpert& job, const JobContext& context) {
-  if (job.memory_bytes_max != 0) return admit_by_slices(job, context);
+  if (job.memory_bytes_max) return admit_by_slices(job, *job.memory_bytes_max, context);
   const bool is_known = job.is_checked && job.expected_hash.has_value();
   const auto hash =
       is_known ? Result<BlobHash>(*job.expected_hash) : check_hash(job.blob, job.expected_hash);

@@ -1,5 +1,6 @@
 #include "tenzro/base/assert.hpp"
 #include "tenzro/work/bodies.hpp"
+#include "tenzro/work/disk_error.hpp"
 
 #include "rows.hpp"
 
@@ -40,7 +41,8 @@ Result<ExpertsResult> run_experts(const RunExperts& job, const JobContext& conte
       .d_model = job.width,
       .batches = batches};
   if (auto status = context.backend.run_experts(run, context.executor); !status) {
-    return tl::unexpected<Error>(status.error());
+    const Error& error = status.error();
+    return tl::unexpected<Error>(error.code == ErrorCode::io ? disk_error(error) : error);
   }
   for (const ExpertOutput& output : result.outputs) {
     const std::size_t bad = find_non_finite_row(output.values.as<float>(), job.width);

@@ -56,7 +56,8 @@ class Flight {
                        std::shared_ptr<const compute::ResidentExpert> resident,
                        const work::ExpertFacts& facts, Outbox& out);
   void on_expert_unavailable(Instant now, ExpertIndex expert, const Error& error, Outbox& out);
-  /// Runs what became ready since the last call, as one job, and combines once all has answered.
+  /// Runs what became ready since the last call, as one job, what runs from disk each as its own,
+  /// and combines once all has answered.
   void advance(Outbox& out);
   void on_tick(Instant now, Outbox& out);
   /// Nobody waits any more: calls are cancelled, nothing follows.
@@ -132,7 +133,9 @@ class Flight {
   void hedge(Instant now, const std::vector<PartIndex>& late, Outbox& out);
 
   // flight_local.cpp
-  void run(std::vector<Ready> ready, const BufferRef& input, std::uint32_t width, Outbox& out);
+  void run_ready(Outbox& out);
+  /// As one job: all of one input.
+  void run(std::vector<Ready> ready, Outbox& out);
   void on_local_done(Instant now, const std::vector<PartIndex>& parts,
                      const work::JobResult& result, Outbox& out);
   [[nodiscard]] bool finish_part(PartIndex index, const BufferRef& values);

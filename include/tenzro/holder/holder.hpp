@@ -21,7 +21,7 @@
 ///  - An expert that does not fit together with its blob is packed as it is read, slice by slice.
 ///  One that does not fit even so never comes in: whoever uses it runs over its blob, and what
 ///  counts is the scratch for the slices, until the last lease lets go. It stays on the disk tier.
-///  The background brings neither.
+///  The background does the same beside what is in memory, but brings no scratch.
 ///  - Only bytes that a request brought can be more than the budget: they are in memory before
 ///  anybody asks. Then they come alone, and are checked by slices.
 ///  - What fits passes what waits for more room than there is, `kPassesMax` times; then all behind
@@ -132,6 +132,7 @@ class Holder {
     bool is_reading = false;
     bool has_failed_read = false;  ///< not tried again in the background
     bool is_checked = false;       ///< its blob was hashed in this life
+    bool is_damage_told = false;   ///< since it was last read well
     /// What `resident` is of the budget: all of the expert, or the scratch for its slices.
     std::uint64_t held_bytes = 0;
 
@@ -199,6 +200,9 @@ class Holder {
 
   /// What bringing in so many bytes takes: a blob is about as large as what it becomes.
   [[nodiscard]] Passage passage_of(std::uint64_t bytes) const;
+  /// The same of `room`, to be held there; nothing where they do not fit.
+  [[nodiscard]] std::optional<Passage> passage_within(std::uint64_t room,
+                                                      std::uint64_t bytes) const;
 
   [[nodiscard]] Passage passage_of(const Entry& entry) const {
     return passage_of(entry.row.facts.resident_bytes);

@@ -44,10 +44,10 @@ struct AdmitExpert {
   std::optional<BlobHash> expected_hash;
   /// Where present there are no bytes in `blob`: they are read from here.
   std::shared_ptr<const compute::WeightSource> source = nullptr;
-  /// Not 0: the blob is read by slices, and what it becomes takes so much at most; an expert that
-  /// needs more stays where it is, and is read by every run. Then `is_checked` also says that its
-  /// values were checked.
-  std::uint64_t memory_bytes_max = 0;
+  /// Where present the blob is read by slices, and what it becomes takes so much at most; an expert
+  /// that needs more stays where it is, and is read by every run. Then `is_checked` also says that
+  /// its values were checked.
+  std::optional<std::uint64_t> memory_bytes_max = std::nullopt;
 };
 
 struct ExpertFacts {

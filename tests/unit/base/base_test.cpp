@@ -1,7 +1,13 @@
+#include <algorithm>
+#include <fstream>
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include "tenzro/base/buffer.hpp"
 #include "tenzro/base/bytes.hpp"
+
+#include "support/instrumented.hpp"
 
 namespace tenzro {
 namespace {
@@ -50,6 +56,29 @@ TEST(Buffer, SliceSharesTheBytesAndOutlivesItsParent) {
     part = whole.slice(6, 5);
   }
   EXPECT_EQ(part.text(), "world");
+}
+
+/// Of this process, in memory: counted page by page, not estimated.
+std::size_t resident_kibibytes() {
+  std::ifstream all("/proc/self/smaps_rollup");
+  std::string word;
+  std::size_t kibibytes = 0;
+  while (all >> word && word != "Rss:") {
+  }
+  all >> kibibytes;
+  return kibibytes;
+}
+
+TEST(Buffer, TakesLittleMoreMemoryThanItHasBytes) {
+  if (testing::kIsInstrumented) GTEST_SKIP() << "the instrumentation's memory counts too";
+  if (resident_kibibytes() == 0) GTEST_SKIP() << "the system does not say";
+  for (const std::size_t kibibytes : {1536U, 3072U, 5120U, 48128U}) {
+    const std::size_t before = resident_kibibytes();
+    BufferRef buffer = BufferRef::allocate(kibibytes << 10U);
+    const std::span<std::byte> bytes = buffer.mutable_bytes();
+    std::fill(bytes.begin(), bytes.end(), std::byte{1});
+    EXPECT_LE(resident_kibibytes(), before + kibibytes + kibibytes / 16 + 64) << kibibytes;
+  }
 }
 
 TEST(Buffer, IsAlignedForWholeCacheLines) {

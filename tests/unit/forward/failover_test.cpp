@@ -11,6 +11,12 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+std::vector<ExpertIndex> experts_of(const work::RunExperts& job) {
+  std::vector<ExpertIndex> experts;
+  for (const auto& batch : job.batches) experts.push_back(batch.expert);
+  return experts;
+}
+
 TEST(Failover, PartsOfAFailedCallGoToTheirStandbyAndTheRestStays) {
   ScriptedMesh mesh;
   mesh.hold(1, {0});
@@ -194,6 +200,27 @@ TEST(Failover, LocalFailureSendsTheExpertElsewhere) {
   ASSERT_EQ(mesh.holders(), (std::vector<std::uint8_t>{1}));
   mesh.answer(0);
   EXPECT_TRUE(mesh.outcome() && mesh.outcome()->has_value());
+}
+
+TEST(Failover, ExpertThatRunsFromDiskFailsAloneAndWhatIsInMemoryIsServed) {
+  ScriptedMesh mesh;
+  mesh.hold(kSelf, {0, 1, 2, 3});
+  mesh.hold(1, {1, 3});
+  mesh.stream({1, 3});
+  mesh.fly(mesh.request(), {{0, 1}, {2, 3}});
+  mesh.start_local();
+  ASSERT_EQ(mesh.local_runs().size(), 3U);
+  EXPECT_EQ(experts_of(mesh.local_runs()[0]), (std::vector<ExpertIndex>{0, 2}))
+      << "first what waits for no disk";
+  EXPECT_EQ(experts_of(mesh.local_runs()[1]), (std::vector<ExpertIndex>{1}));
+  EXPECT_EQ(experts_of(mesh.local_runs()[2]), (std::vector<ExpertIndex>{3}));
+  mesh.finish_local(1, Error{ErrorCode::runtime, "", "expert disk tier I/O error: gone"});
+  mesh.finish_local(0);
+  mesh.finish_local(0);
+  ASSERT_EQ(mesh.holders(), (std::vector<std::uint8_t>{1}));
+  mesh.answer(0);
+  ASSERT_TRUE(mesh.outcome() && mesh.outcome()->has_value());
+  EXPECT_EQ(mesh.combined().size(), 4U);
 }
 
 TEST(Failover, HolderThatLeftSinceThePlanIsPassedOver) {

@@ -17,7 +17,14 @@ class NoMatrix final : public compute::ResidentMatrix {
 
 class NoExpert final : public compute::ResidentExpert {
  public:
+  explicit NoExpert(bool is_streamed) : is_streamed_(is_streamed) {}
+
   [[nodiscard]] std::size_t bytes() const override { return 0; }
+
+  [[nodiscard]] bool is_streamed() const override { return is_streamed_; }
+
+ private:
+  bool is_streamed_;
 };
 
 BufferRef zeros(std::size_t floats) {
@@ -229,22 +236,33 @@ void ScriptedMesh::lose(std::size_t sent, ErrorCode code) {
   take(std::move(out));
 }
 
-void ScriptedMesh::run_local() {
+void ScriptedMesh::start_local() {
   Outbox out;
   for (const ExpertIndex expert : std::exchange(acquired_, {}))
-    flight_->on_expert_ready(now_, expert, std::make_shared<NoExpert>(), facts_.held.at(expert),
-                             out);
+    flight_->on_expert_ready(now_, expert, std::make_shared<NoExpert>(streamed_.contains(expert)),
+                             facts_.held.at(expert), out);
   flight_->advance(out);
   take(std::move(out));
-  for (auto& [id, job] : std::exchange(local_jobs_, {})) {
-    work::ExpertsResult result;
-    for (const auto& batch : job.batches)
-      result.outputs.push_back(
-          {batch.expert, batch.rows, values_of(batch.expert, batch.rows, job.width)});
-    Outbox more;
-    flight_->on_job_done(now_, id, work::JobOutput(std::move(result)), more);
-    take(std::move(more));
-  }
+}
+
+void ScriptedMesh::finish_local(std::size_t job, const std::optional<Error>& error) {
+  const auto [id, experts] = local_jobs_.at(job);
+  local_jobs_.erase(local_jobs_.begin() + static_cast<std::ptrdiff_t>(job));
+  work::ExpertsResult result;
+  for (const auto& batch : experts.batches)
+    result.outputs.push_back(
+        {batch.expert, batch.rows, values_of(batch.expert, batch.rows, experts.width)});
+  Outbox out;
+  flight_->on_job_done(now_, id,
+                       error ? work::JobResult(tl::unexpected(*error))
+                             : work::JobResult(work::JobOutput(std::move(result))),
+                       out);
+  take(std::move(out));
+}
+
+void ScriptedMesh::run_local() {
+  start_local();
+  for (std::size_t left = local_jobs_.size(); left > 0; --left) finish_local(0);
 }
 
 void ScriptedMesh::fail_local(const Error& error) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,6 +72,13 @@ class ScriptedMesh {
   void lose(std::size_t sent, ErrorCode code = ErrorCode::io);
   /// Makes every acquired expert ready and runs it.
   void run_local();
+  /// The same in parts: the jobs stand, and one of them ends, well or with an error.
+  void start_local();
+  void finish_local(std::size_t job, const std::optional<Error>& error = std::nullopt);
+
+  /// This node runs them from disk.
+  void stream(const std::set<ExpertIndex>& experts) { streamed_ = experts; }
+
   void fail_local(const Error& error);
   void advance(Duration by);
   /// Moves to the next deadline.
@@ -139,6 +147,7 @@ class ScriptedMesh {
   std::optional<JobId> last_verify_;
   std::vector<Sent> sent_;
   std::vector<ExpertIndex> acquired_;
+  std::set<ExpertIndex> streamed_;
   std::vector<std::pair<JobId, work::RunExperts>> local_jobs_;
   std::vector<work::RunExperts> local_runs_;
   std::map<std::pair<ExpertIndex, std::uint32_t>, float> combined_;

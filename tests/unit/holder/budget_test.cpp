@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -95,11 +96,11 @@ class World {
     const std::uint8_t bytes = pending.hash[1];
     finishing_ = {pending.hash, pending.budget};
     if (pending.kind == Kind::job) {
-      const bool is_by_slices = pending.memory_bytes_max != 0;
+      const bool is_by_slices = pending.memory_bytes_max.has_value();
       if (!is_by_slices) blob_bytes_ -= bytes;
       work::AdmittedExpert admitted{.resident = nullptr, .hash = pending.hash};
-      if (is_by_slices && bytes > pending.memory_bytes_max) {
-        admitted.resident = std::make_shared<StreamedResident>(alive_, pending.memory_bytes_max);
+      if (is_by_slices && bytes > *pending.memory_bytes_max) {
+        admitted.resident = std::make_shared<StreamedResident>(alive_, *pending.memory_bytes_max);
       } else {
         admitted.resident = std::make_shared<Resident>(alive_, bytes);
       }
@@ -148,7 +149,7 @@ class World {
     JobId id{};
     BlobHash hash{};
     std::weak_ptr<const compute::ResidentExpert> resident;
-    std::uint64_t memory_bytes_max = 0;
+    std::optional<std::uint64_t> memory_bytes_max;
     std::uint64_t budget = 0;  ///< under which it began
   };
 
@@ -313,6 +314,54 @@ TEST(Budget, ExpertThatDoesNotFitWithItsBlobIsPackedAsItIsReadAndStays) {
   EXPECT_TRUE(world.holder.expert({"m", 0, 0})->in_memory);
   EXPECT_EQ(world.bytes(), 60U);
   EXPECT_EQ(world.holder.counters().streamed, 0U);
+}
+
+TEST(Budget, BackgroundPacksAsItReadsWhatHasNoRoomForItsBlobBesideTheRest) {
+  World world(100);
+  for (ExpertIndex e = 0; e < 4; ++e) {
+    world.load(e, 37);
+    while (world.finish(0)) {
+    }
+  }
+  EXPECT_EQ(world.holder.counters().memory_experts, 2U) << "37 + 2 x 37 are more than 100";
+  EXPECT_EQ(world.bytes(), 74U);
+}
+
+TEST(Budget, BackgroundBringsBackAnExpertOfMoreThanHalfTheBudget) {
+  World world(100);
+  world.load(0, 60);
+  while (world.finish(0)) {
+  }
+  world.set_budget(50);
+  ASSERT_FALSE(world.holder.expert({"m", 0, 0})->in_memory);
+  world.set_budget(100);
+  while (world.finish(0)) {
+  }
+  EXPECT_TRUE(world.holder.expert({"m", 0, 0})->in_memory);
+  EXPECT_EQ(world.holder.counters().streamed, 0U);
+}
+
+TEST(Budget, BackgroundDoesNotTryAgainWhatBecameLargerThanItsRoom) {
+  work::JobIds ids;
+  Holder holder({.memory_budget_bytes = 100}, ids);
+  work::HoldingRow row{.layer = {"m", 0}, .expert = ExpertIndex{0}};
+  row.facts.resident_bytes = 60;
+  Outbox out;
+  holder.on_index({row}, out);
+  const auto open = std::get<Store>(out.back());
+  ASSERT_TRUE(std::holds_alternative<work::OpenBlob>(open.op));
+  out.clear();
+  holder.on_store_done(open.id, work::StoreOutput(work::OpenedBlob{}), out);
+  const auto admit = std::get<work::Run>(out.back());
+  out.clear();
+  std::uint64_t alive = 0;
+  work::AdmittedExpert admitted{.resident = std::make_shared<StreamedResident>(alive, 50)};
+  admitted.facts.resident_bytes = 60;
+  holder.on_job_done(admit.id, work::JobOutput(admitted), out);
+  EXPECT_TRUE(out.empty());
+  EXPECT_EQ(holder.counters().memory_bytes, 0U);
+  ASSERT_TRUE(holder.acquire(LeaseId{1}, {"m", 0}, {0}, out));
+  EXPECT_EQ(out.size(), 1U) << "whoever wants it has it read";
 }
 
 TEST(Budget, WhatFitsPassesAnExpertThatDoesNotSoManyTimesAndThenWaits) {

@@ -77,6 +77,87 @@ TEST(DamagedBlobs, OneThatCouldNotBeReadWhileItRanIsCheckedAndWithdrawn) {
   EXPECT_FALSE(holder.expert({"m", 0, 0}).has_value());
 }
 
+/// A holder whose one expert is brought in from disk, or is not, again and again.
+struct Reads {
+  work::JobIds ids;
+  Holder holder;
+  Outbox out;
+  std::uint64_t lease = 0;
+
+  explicit Reads(std::uint64_t budget = 1000)
+      : holder({.memory_budget_bytes = budget, .background_reads_max = 0}, ids) {
+    work::HoldingRow row = row_of(0, ExpertIndex{0}, kShared);
+    row.facts.resident_bytes = 60;
+    holder.on_index({row}, out);
+  }
+
+  /// Asked for, and read: what the job then says of it.
+  void read(const work::JobResult& result) {
+    out.clear();
+    ASSERT_TRUE(holder.acquire(LeaseId{++lease}, {"m", 0}, {0}, out));
+    const work::ReadBytes bytes{BufferRef::allocate(10), kShared};
+    const JobId id = job_of<work::ReadBlob>(out);
+    holder.on_store_done(id, work::StoreOutput(bytes), out);
+    const JobId job = sent<work::Run>(out).at(0).id;
+    out.clear();
+    holder.on_job_done(job, result, out);
+  }
+
+  void read_well() {
+    work::AdmittedExpert admitted{.resident = std::make_shared<Resident>(), .hash = kShared};
+    admitted.facts.resident_bytes = 60;
+    read(work::JobOutput(admitted));
+    ASSERT_EQ(sent<ExpertReady>(out).size(), 1U);
+    // To disk again.
+    holder.release_all(LeaseId{lease}, out);
+    holder.set_memory_budget(1, out);
+    holder.set_memory_budget(1000, out);
+  }
+
+  void read_badly() {
+    read(fail(ErrorCode::runtime, "", "safetensors parse error: too short"));
+    ASSERT_EQ(sent<ExpertUnavailable>(out).size(), 1U);
+  }
+};
+
+TEST(DamagedBlobs, OneThatWasGoodOnceAndCannotBeUsedNowIsCheckedByTheStore) {
+  Reads world;
+  world.read_well();
+  world.read_badly();
+  EXPECT_EQ(sent<BlobDamaged>(world.out).size(), 1U);
+  const JobId quarantine = job_of<work::QuarantineBlob>(world.out);
+  world.out.clear();
+  world.holder.on_store_done(quarantine, work::StoreOutput(work::Removed{true}), world.out);
+  EXPECT_FALSE(world.holder.expert({"m", 0, 0}).has_value());
+}
+
+TEST(DamagedBlobs, WholeOneIsCheckedByTheStoreOnceAndHashedAtTheNextRead) {
+  Reads world;
+  world.read_well();
+  world.read_badly();
+  const JobId quarantine = job_of<work::QuarantineBlob>(world.out);
+  world.holder.on_store_done(quarantine, work::StoreOutput(work::Removed{false}), world.out);
+  EXPECT_TRUE(world.holder.expert({"m", 0, 0}).has_value());
+  world.out.clear();
+  ASSERT_TRUE(world.holder.acquire(LeaseId{9}, {"m", 0}, {0}, world.out));
+  const auto stores = sent<Store>(world.out);
+  ASSERT_EQ(stores.size(), 1U);
+  EXPECT_TRUE(std::get<work::ReadBlob>(stores[0].op).wants_hash);
+}
+
+TEST(DamagedBlobs, OneThatThisBuildCannotUseStaysAndIsSaidOnceUntilItIsReadWell) {
+  Reads world;
+  world.read_badly();
+  EXPECT_EQ(sent<BlobDamaged>(world.out).size(), 1U);
+  EXPECT_TRUE(sent<Store>(world.out).empty());
+  world.read_badly();
+  EXPECT_TRUE(sent<BlobDamaged>(world.out).empty());
+  EXPECT_TRUE(sent<Store>(world.out).empty());
+  world.read_well();
+  world.read_badly();
+  EXPECT_EQ(sent<BlobDamaged>(world.out).size(), 1U);
+}
+
 TEST(DamagedBlobs, EveryHoldingOfOneIsWithdrawnInMemoryOrNot) {
   work::JobIds ids;
   Holder holder({.memory_budget_bytes = 1000, .background_reads_max = 0}, ids);

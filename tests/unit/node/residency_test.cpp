@@ -142,6 +142,22 @@ TEST(Residency, ExpertThatNotEvenSlicesOfFitIsRefusedWithTheNumbers) {
       << refused.error().message();
 }
 
+TEST(Residency, LoadByUriIntoABudgetOfOneByteIsRefusedWithTheNumbers) {
+  const rpc::ExpertLoadCall load = large_load(tensor::WeightType::q8_0);
+  const BlobHash hash = crypto::blake3(load.blob.bytes());
+  NodeWorld::Setup setup;
+  setup.options.holder.memory_budget_bytes = 1;
+  NodeWorld world(setup);
+  world.blobs().insert_or_assign(hash, load.blob);
+  const auto refused =
+      world.call(rpc::ExpertLoadCall{.key = {"m", 0, 0}, .uri = "tenzro://blob/" + to_hex(hash)});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message().find("read by slices needs"), std::string::npos)
+      << refused.error().message();
+  EXPECT_TRUE(world.notices().empty());
+  EXPECT_TRUE(world.blobs().contains(hash));
+}
+
 TEST(Residency, DamageOfAnExpertThatRunsBySlicesIsFoundBeforeItServes) {
   const rpc::ExpertLoadCall load = large_load(tensor::WeightType::q8_0);
   NodeWorld::Setup setup;
@@ -156,6 +172,46 @@ TEST(Residency, DamageOfAnExpertThatRunsBySlicesIsFoundBeforeItServes) {
   world.settle();
   EXPECT_FALSE(world.call(large_call()));
   EXPECT_TRUE(status_of(world).experts.empty());
+}
+
+/// The blob's file lost its last byte.
+void truncate(BufferRef& blob) {
+  blob = BufferRef::copy_of(blob.bytes().first(blob.size() - 1));
+}
+
+TEST(Residency, BlobThatIsCutShortAfterItWasCheckedIsWithdrawnAndSaidOnce) {
+  NodeWorld world(memory_for(1));
+  for (ExpertIndex e = 0; e < 2; ++e) expect_answer<rpc::ExpertRow>(world.call(load_of(e)));
+  EXPECT_EQ(execute(world, 0), 1.0F);
+  EXPECT_EQ(execute(world, 1), 2.0F);
+  truncate(world.blobs().at(crypto::blake3(load_of(0).blob.bytes())));
+  const auto failed = world.call(execute_call(0));
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ErrorCode::runtime);
+  EXPECT_NE(failed.error().message().find("expert disk tier I/O error: "), std::string::npos)
+      << failed.error().message();
+  EXPECT_EQ(status_of(world).experts.size(), 1U);
+  EXPECT_FALSE(world.call(execute_call(0)));
+  EXPECT_EQ(world.notices().size(), 1U);
+  expect_answer<rpc::ExpertRow>(world.call(load_of(0)));
+  EXPECT_EQ(execute(world, 0), 1.0F);
+}
+
+TEST(Residency, BlobThatIsCutShortAfterItRanBySlicesIsWithdrawnAndSaidOnce) {
+  const rpc::ExpertLoadCall load = large_load(tensor::WeightType::q8_0);
+  NodeWorld::Setup setup;
+  setup.options.holder.memory_budget_bytes = load.blob.size() / 2;
+  NodeWorld world(setup);
+  const BlobHash hash = crypto::blake3(load.blob.bytes());
+  world.blobs().insert_or_assign(hash, load.blob);
+  expect_answer<rpc::ExpertRow>(
+      world.call(rpc::ExpertLoadCall{.key = {"m", 0, 0}, .uri = "tenzro://blob/" + to_hex(hash)}));
+  expect_answer<rpc::ExecuteAnswer>(world.call(large_call()));
+  truncate(world.blobs().at(hash));
+  EXPECT_FALSE(world.call(large_call()));
+  EXPECT_TRUE(status_of(world).experts.empty());
+  EXPECT_FALSE(world.call(large_call()));
+  EXPECT_EQ(world.notices().size(), 1U);
 }
 
 TEST(Residency, RestartedNodeServesWithoutLoadingAnythingAgain) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -108,6 +109,45 @@ TEST(Blobs, OneThatIsOpenIsReadInPartsAlsoAfterItWentAndItsEndIsAnError) {
   EXPECT_EQ(bytes, "3456");
   EXPECT_EQ(source.read(8, std::as_writable_bytes(std::span(bytes))).error().code, ErrorCode::io);
   EXPECT_EQ(node.call(work::OpenBlob{hash_of("absent")}).error().code, ErrorCode::not_found);
+}
+
+TEST(Blobs, ErrorsOfReadsNameTheBlobAndNotItsFile) {
+  TemporaryDirectory temporary;
+  testing::FaultyFileSystem files;
+  NodeStore node(temporary / "data", files);
+  const std::string blob(3U << 20U, 'x');
+  const BlobHash hash = *node.publish(blob);
+  const auto open = [&] {
+    return std::get<work::OpenedBlob>(*node.call(work::OpenBlob{hash})).source;
+  };
+  std::vector<Error> errors;
+  const auto note = [&](const auto& result) {
+    ASSERT_FALSE(result);
+    errors.push_back(result.error());
+  };
+  std::string some(10, '.');
+  const auto source = open();
+  for (const std::size_t nth : {1U, 2U}) {  // open, pread
+    const auto broken = [&](const work::StoreOp& op) {
+      files.arm(nth, EIO, testing::FaultyFileSystem::Extent::one_call);
+      const work::StoreResult result = node.call(op);
+      files.disarm();
+      return result;
+    };
+    note(broken(work::ReadBlob{.hash = hash}));
+    note(broken(work::ReadBlob{.hash = hash, .wants_hash = true}));
+    note(broken(work::ReadBlobRange{hash, 0, 10}));
+  }
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(temporary / "data")) {
+    if (entry.path().filename() == to_hex(hash)) std::filesystem::resize_file(entry.path(), 100);
+  }
+  note(source->read(1000, std::as_writable_bytes(std::span(some))));
+  EXPECT_EQ(errors.back().message(), "blob " + to_hex(hash) + ": became shorter while it was read");
+  for (const Error& error : errors) {
+    EXPECT_EQ(error.code, ErrorCode::io);
+    EXPECT_EQ(error.message().find("blob " + to_hex(hash) + ": "), 0U) << error.message();
+    EXPECT_EQ(error.message().find("blobs/"), std::string::npos) << error.message();
+  }
 }
 
 TEST(Blobs, EmptyBlobIsNotPublished) {

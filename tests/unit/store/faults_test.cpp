@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tenzro/base/bytes.hpp"
+
 #include "node_store.hpp"
 #include "support/faulty_file_system.hpp"
 #include "support/temporary_directory.hpp"
@@ -275,7 +277,7 @@ TEST(Faults, UnreadableBlobIsAnIoErrorAndStays) {
   const Result<std::string> refused = node.read(hash_of("blob"));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message(),
-            node.path_of(hash_of("blob")) + ": cannot read: Input/output error");
+            "blob " + to_hex(hash_of("blob")) + ": cannot read: Input/output error");
   EXPECT_EQ(node.read(hash_of("blob")), "blob");
 }
 
