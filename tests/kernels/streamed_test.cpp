@@ -138,22 +138,26 @@ TEST_P(StreamedIsa, HasTheBitsOfTheExpertInMemoryForEveryTypeShapeMemoryAndNumbe
       const auto input = testing::make_rows(9, d_model, prng);
       compute::SerialExecutor serial;
       const auto whole = backend.upload_expert(expert.view(), serial).value();
-      std::vector<float> expected;
-      ASSERT_TRUE(run_into(expected, backend, *whole, input, d_model, serial));
       const std::uint64_t least = least_memory(backend, expert, serial);
-      for (const std::size_t threads : {1U, 3U}) {
-        testing::ThreadsExecutor executor(threads);
-        for (const std::uint64_t memory : {least, 3 * least, std::uint64_t{1} << 22U}) {
-          const auto source = std::make_shared<Source>(expert.view());
-          const auto resident =
-              backend.upload_expert(streamed(expert, source, memory), executor).value();
-          ASSERT_LE(resident->bytes(), memory);
-          compute::Backend& runner = threads == 1 ? narrow : backend;
-          std::vector<float> out;
-          ASSERT_TRUE(run_into(out, runner, *resident, input, d_model, executor));
-          ASSERT_EQ(testing::first_difference(expected, out), "")
-              << tensor::name_of(types.type) << " " << tensor::name_of(types.down) << " d_ff "
-              << d_ff << " memory " << memory << " threads " << threads;
+      for (const auto profile : {compute::Profile::exact, compute::Profile::fast}) {
+        std::vector<float> expected;
+        ASSERT_TRUE(run_into(expected, backend, *whole, input, d_model, serial, profile));
+        for (const std::size_t threads : {1U, 3U}) {
+          testing::ThreadsExecutor executor(threads);
+          for (const std::uint64_t memory : {least, 3 * least, std::uint64_t{1} << 22U}) {
+            const auto source = std::make_shared<Source>(expert.view());
+            const auto resident =
+                backend.upload_expert(streamed(expert, source, memory), executor).value();
+            ASSERT_LE(resident->bytes(), memory);
+            ASSERT_TRUE(memory != least || d_ff < 512 || resident->is_streamed());
+            compute::Backend& runner = threads == 1 ? narrow : backend;
+            std::vector<float> out;
+            ASSERT_TRUE(run_into(out, runner, *resident, input, d_model, executor, profile));
+            ASSERT_EQ(testing::first_difference(expected, out), "")
+                << tensor::name_of(types.type) << " " << tensor::name_of(types.down) << " d_ff "
+                << d_ff << " memory " << memory << " threads " << threads << " profile "
+                << static_cast<int>(profile);
+          }
         }
       }
     }

@@ -4,9 +4,9 @@
 ///
 /// Two queues, one set of threads. `submit` takes whole jobs; while a job runs, its parallel_for
 /// hands out slices of at most about a millisecond that idle workers take before they begin another
-/// job, so a layer's work ends early. Short jobs (codec, crypto) go before compute jobs. Threads
-/// run at a lower priority than the loop's, so that timers and sockets never wait for a matmul;
-/// a thread that had
+/// job, so a layer's work ends early; a slice of an expert that runs from disk is longer, as it
+/// reads the disk too. Short jobs (codec, crypto) go before compute jobs. Threads run at a lower
+/// priority than the loop's, so that timers and sockets never wait for a matmul; a thread that had
 /// work looks 50 us for more before it sleeps, and none spins longer. Queues are bounded: `submit`
 /// says no instead of growing. Thread: submit from any; the destructor waits for what runs and
 /// drops what waits.
