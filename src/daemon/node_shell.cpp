@@ -309,6 +309,16 @@ void NodeShell::run(node::Run run) {
   const auto priority =
       node::is_short(run.job) ? exec::Priority::short_job : exec::Priority::compute;
   auto job = std::make_shared<const work::Job>(std::move(run.job));
+  if (node::waits_for_disk(*job)) {
+    // Beside the reading of the blob, which is on another thread there: no worker waits for it.
+    const bool is_beside =
+        workshop_.store.run_beside([deliver, job, stop, context = workshop_.jobs] {
+          compute::SerialExecutor here;
+          deliver(run_unless_stopped(
+              *job, {context.backend, here, context.identity, context.base64}, *stop));
+        });
+    if (is_beside) return;
+  }
   const bool taken =
       workshop_.pool.submit(priority, [deliver, job, stop, context = workshop_.jobs] {
         deliver(run_unless_stopped(*job, context, *stop));

@@ -32,13 +32,60 @@ Status Holder::begin_load(Load load, Outbox& out) {
                 "this node already holds " + std::to_string(options_.holdings_max) +
                     " experts and gates, its maximum");
   }
-  if (load.row.expert) {
-    loads_waiting_.push_back(std::move(load));
-    pump(out);
-  } else {
+  if (!load.row.expert) {
     admit_load(std::move(load), out);
+    return {};
   }
+  if (!load.source.is_stored()) return begin_sent_load(std::move(load), out);
+  loads_waiting_.push_back(std::move(load));
+  pump(out);
   return {};
+}
+
+Status Holder::begin_sent_load(Load load, Outbox& out) {
+  const std::string bytes = std::to_string(load.source.blob.size());
+  const std::string budget = std::to_string(budget_bytes());
+  if (load.source.blob.size() > budget_bytes()) {
+    return fail(ErrorCode::no_space, "",
+                "an expert of " + bytes + " bytes does not fit in the " + budget +
+                    " bytes that this node has for experts: publish its blob and load it by URI");
+  }
+  // Of two loads of one expert the later is the one that stays.
+  const bool is_second =
+      std::any_of(loads_waiting_.begin(), loads_waiting_.end(), [&](const Load& earlier) {
+        return earlier.row.layer == load.row.layer && earlier.row.expert == load.row.expert;
+      });
+  const bool is_passed_enough = (!wanted_.empty() && wanted_passes_ >= kPassesMax) ||
+                                (!loads_waiting_.empty() && loads_passes_ >= kPassesMax);
+  if (is_second || is_passed_enough || !reserve_for_sent(load, out)) {
+    return fail(ErrorCode::busy, "",
+                "no room now for an expert of " + bytes +
+                    " bytes: " + std::to_string(pinned_bytes_ + reserved_bytes_) + " of " + budget +
+                    " bytes for experts are in use");
+  }
+  if (!wanted_.empty()) ++wanted_passes_;
+  if (!loads_waiting_.empty()) ++loads_passes_;
+  admit_load(std::move(load), out);
+  return {};
+}
+
+bool Holder::reserve_for_sent(Load& load, Outbox& out) {
+  const std::uint64_t bytes = load.source.blob.size();
+  const Passage passage = passage_of(bytes);
+  std::uint64_t taken = passage.bytes;
+  if (passage.is_by_slices || !make_room(taken, out)) {
+    load.is_by_slices = true;
+    load.slices_bytes = stream_bytes();
+    taken = bytes + load.slices_bytes;
+    if (!make_room(taken, out)) {
+      load.is_by_slices = false;
+      load.is_only_checked = true;
+      taken = bytes;
+      if (!make_room(taken, out)) return false;
+    }
+  }
+  reserve_for(load, taken);
+  return true;
 }
 
 void Holder::pump_loads(Outbox& out) {
@@ -46,8 +93,7 @@ void Holder::pump_loads(Outbox& out) {
   while (at < loads_waiting_.size()) {
     if (at > 0 && (at > kPassLookMax || loads_passes_ >= kPassesMax)) return;
     if (!wanted_.empty() && wanted_passes_ >= kPassesMax) return;
-    if (loads_waiting_[at].source.is_stored() && loads_running_ >= options_.loads_running_max)
-      return;
+    if (loads_running_ >= options_.loads_running_max) return;
     if (!begin_waiting_load(at, out)) {
       ++at;
       continue;
@@ -67,30 +113,16 @@ bool Holder::begin_waiting_load(std::size_t at, Outbox& out) {
   if (!reserve_passage(*next, out)) return false;
   Load load = std::move(*next);
   loads_waiting_.erase(next);
-  if (load.source.is_stored()) {
-    read_for_load(std::move(load), out);
-  } else {
-    admit_load(std::move(load), out);
-  }
+  read_for_load(std::move(load), out);
   return true;
 }
 
 bool Holder::reserve_passage(Load& load, Outbox& out) {
-  const std::uint64_t budget = options_.memory_budget_bytes;
   const Passage passage = passage_of(load.source.bytes());
+  if (!make_room(passage.bytes, out)) return false;
   load.is_by_slices = passage.is_by_slices;
   load.slices_bytes = passage.bytes;
-  std::uint64_t bytes = passage.bytes;
-  if (passage.is_by_slices && !load.source.is_stored()) {
-    // They are in memory already; it ends on disk.
-    load.slices_bytes = stream_bytes();
-    bytes = load.source.bytes() + load.slices_bytes;
-  }
-  if (!make_room(bytes, out)) {
-    if (bytes <= budget || !make_it_alone(out)) return false;
-    ++counters_.admissions_over_budget;
-  }
-  reserve_for(load, bytes);
+  reserve_for(load, passage.bytes);
   return true;
 }
 
@@ -103,7 +135,8 @@ void Holder::read_for_load(Load load, Outbox& out) {
     loads_reading_.emplace(id, std::move(load));
     return;
   }
-  out.emplace_back(Store{id, work::ReadBlob{.hash = *load.source.uri_hash, .wants_hash = true}});
+  out.emplace_back(Store{
+      id, work::ReadBlob{.hash = *load.source.uri_hash, .wants_hash = true, .may_arrive = true}});
   loads_reading_.emplace(id, std::move(load));
 }
 
@@ -118,6 +151,8 @@ void Holder::on_load_read(Load load, const work::StoreResult& result, Outbox& ou
   if (load.is_by_slices) {
     admit.source = std::get<work::OpenedBlob>(*result).source;
     admit.memory_bytes_max = load.slices_bytes;
+  } else if (const auto* arriving = std::get_if<work::Arriving>(&*result)) {
+    admit.arriving = arriving->blob;
   } else {
     const auto& read = std::get<work::ReadBytes>(*result);
     admit.blob = read.bytes;
@@ -136,7 +171,8 @@ void Holder::admit_load(Load load, Outbox& out) {
   if (load.row.expert) {
     out.emplace_back(Run{id, work::AdmitExpert{.blob = load.source.blob,
                                                .expected_hash = expected,
-                                               .memory_bytes_max = memory_bytes_max}});
+                                               .memory_bytes_max = memory_bytes_max,
+                                               .only_checks = load.is_only_checked}});
   } else {
     out.emplace_back(Run{id, work::AdmitGate{load.source.blob, expected}});
   }
@@ -156,10 +192,12 @@ void Holder::on_load_admitted(Load load, const work::JobResult& result, Outbox& 
       load.resident = nullptr;  // it is run by slices when wanted
     // From now on no one has read bytes any more: those sent stay until they are durable.
     const std::uint64_t resident = load.resident == nullptr ? 0 : expert->facts.resident_bytes;
+    const bool is_more = resident + load.source.blob.size() > load.reserved_bytes;
     reserve_for(load, resident + load.source.blob.size());
     shed(out);
-    if (taken_bytes() > options_.memory_budget_bytes) {
+    if (taken_bytes() > budget_bytes()) {
       load.resident = nullptr;  // it became more than there is room for: it ends on disk
+      if (is_more) ++counters_.admissions_over_budget;
       reserve_for(load, load.source.blob.size());
     }
   } else {
@@ -209,8 +247,7 @@ void Holder::commit_expert(Load& load, Outbox& out) {
   reserve_for(load, 0);
   use(entry);
   const std::uint64_t bytes = entry.row.facts.resident_bytes;
-  const bool fits =
-      load.resident != nullptr && taken_bytes() + bytes <= options_.memory_budget_bytes;
+  const bool fits = load.resident != nullptr && taken_bytes() + bytes <= budget_bytes();
   if (fits) {
     take_memory(entry, std::move(load.resident));
     offer(key, entry, out);
@@ -225,10 +262,10 @@ void Holder::commit_expert(Load& load, Outbox& out) {
 
 void Holder::commit_gate(Load& load, Outbox& out) {
   GateEntry& entry = gates_[load.row.layer];
-  if (entry.gate != nullptr) counters_.gate_bytes -= entry.gate->bytes;
+  if (entry.gate != nullptr) take_gate_bytes(entry.gate->bytes);
   entry.gate = std::move(load.gate);
   entry.row = load.row;
-  counters_.gate_bytes += entry.gate->bytes;
+  add_gate_bytes(entry.gate->bytes, out);
   out.emplace_back(GateChanged{load.row.layer, Change::held_in_memory});
 }
 

@@ -7,7 +7,7 @@
 namespace tenzro::holder {
 
 bool Holder::make_room(std::uint64_t bytes, Outbox& out) {
-  const std::uint64_t budget = options_.memory_budget_bytes;
+  const std::uint64_t budget = budget_bytes();
   if (pinned_bytes_ + reserved_bytes_ + bytes > budget) return false;
   while (taken_bytes() + bytes > budget) {
     const auto victim = retention_.victim([this](ItemId item) {
@@ -21,7 +21,7 @@ bool Holder::make_room(std::uint64_t bytes, Outbox& out) {
 }
 
 std::uint64_t Holder::stream_bytes() const {
-  return std::min(options_.stream_bytes_max, options_.memory_budget_bytes / 2);
+  return std::min(options_.stream_bytes_max, budget_bytes() / 2);
 }
 
 std::optional<Passage> Holder::passage_within(std::uint64_t room, std::uint64_t bytes) const {
@@ -33,17 +33,24 @@ std::optional<Passage> Holder::passage_within(std::uint64_t room, std::uint64_t 
 
 Passage Holder::passage_of(std::uint64_t bytes) const {
   const Passage scratch{.bytes = stream_bytes(), .is_by_slices = true};
-  return passage_within(options_.memory_budget_bytes, bytes).value_or(scratch);
+  return passage_within(budget_bytes(), bytes).value_or(scratch);
 }
 
-bool Holder::make_it_alone(Outbox& out) {
-  if (reserved_bytes_ > 0 || pinned_bytes_ > 0) return false;
-  return make_room(options_.memory_budget_bytes, out);
+void Holder::add_gate_bytes(std::uint64_t bytes, Outbox& out) {
+  counters_.gate_bytes += bytes;
+  retention_.set_capacity(budget_bytes());
+  shed(out);
+}
+
+void Holder::take_gate_bytes(std::uint64_t bytes) {
+  counters_.gate_bytes -= bytes;
+  retention_.set_capacity(budget_bytes());
+  is_settled_ = false;
 }
 
 void Holder::set_memory_budget(std::uint64_t bytes, Outbox& out) {
   options_.memory_budget_bytes = bytes;
-  retention_.set_capacity(bytes);
+  retention_.set_capacity(budget_bytes());
   for (auto& [key, entry] : experts_) note_idle(entry);
   is_settled_ = false;
   shed(out);
@@ -51,7 +58,7 @@ void Holder::set_memory_budget(std::uint64_t bytes, Outbox& out) {
 }
 
 void Holder::shed(Outbox& out) {
-  while (taken_bytes() > options_.memory_budget_bytes) {
+  while (taken_bytes() > budget_bytes()) {
     const auto victim = retention_.victim([this](ItemId item) {
       return items_[static_cast<std::size_t>(item)]->second.leases.empty();
     });
@@ -194,7 +201,7 @@ void Holder::let_go(Experts::iterator it, LeaseId lease, Outbox& out) {
   if (!entry.leases.empty() || entry.resident == nullptr) return;
   if (entry.is_streamed()) {
     end_stream(it->first, entry, out);
-  } else if (taken_bytes() > options_.memory_budget_bytes) {
+  } else if (taken_bytes() > budget_bytes()) {
     evict(it->first, entry, out);
   }
 }

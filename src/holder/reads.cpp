@@ -28,7 +28,9 @@ void Holder::begin_read(Read read, Outbox& out) {
   if (read.is_by_slices) {
     out.emplace_back(Store{id, work::OpenBlob{read.hash}});
   } else {
-    out.emplace_back(Store{id, work::ReadBlob{.hash = read.hash, .wants_hash = wants_hash}});
+    out.emplace_back(Store{id, work::ReadBlob{.hash = read.hash,
+                                              .wants_hash = wants_hash,
+                                              .may_arrive = read.expert.has_value()}});
   }
   reading_.emplace(id, std::move(read));
 }
@@ -58,11 +60,14 @@ void Holder::admit_read(Read read, const work::StoreResult& result, Outbox& out)
   }
   const auto it = experts_.find({read.layer.model, read.layer.layer, *read.expert});
   work::AdmitExpert admit{.blob = {}, .expected_hash = read.hash};
-  admit.is_checked = it != experts_.end() && it->second.row.hash == read.hash &&
-                     it->second.is_checked && !options_.verifies_every_read;
+  admit.are_values_known =
+      it != experts_.end() && it->second.row.hash == read.hash && it->second.is_checked;
+  admit.is_checked = admit.are_values_known && !options_.verifies_every_read;
   if (read.is_by_slices) {
     admit.source = std::get<work::OpenedBlob>(*result).source;
     admit.memory_bytes_max = read.bytes;
+  } else if (const auto* arriving = std::get_if<work::Arriving>(&*result)) {
+    admit.arriving = arriving->blob;
   } else {
     const auto& blob = std::get<work::ReadBytes>(*result);
     admit.blob = blob.bytes;
@@ -83,7 +88,7 @@ void Holder::on_read_admitted(const Read& read, const work::JobResult& result, O
     if (it == gates_.end() || it->second.gate != nullptr || it->second.row.hash != read.hash)
       return;
     it->second.gate = std::get<work::AdmittedGate>(*result).gate;
-    counters_.gate_bytes += it->second.gate->bytes;
+    add_gate_bytes(it->second.gate->bytes, out);
     out.emplace_back(GateChanged{read.layer, Change::held_in_memory});
     return;
   }
@@ -115,6 +120,8 @@ void Holder::on_read_admitted(const Read& read, const work::JobResult& result, O
   offer(key, entry, out);
   // It may be larger here than in the last life, and whoever wanted it may be gone.
   shed(out);
+  const bool is_more = entry.held_bytes > read.bytes;
+  if (is_more && taken_bytes() > budget_bytes()) ++counters_.admissions_over_budget;
 }
 
 void Holder::fail_read(const Read& read, const Error& error, Outbox& out) {
@@ -230,7 +237,7 @@ bool Holder::begin_wanted(Experts::iterator it, Outbox& out) {
 
 void Holder::pump_background(Outbox& out) {
   if (!is_ready() || is_settled_) return;
-  const std::uint64_t budget = options_.memory_budget_bytes;
+  const std::uint64_t budget = budget_bytes();
   while (background_reads_ < options_.background_reads_max) {
     const Experts::value_type* best = nullptr;
     std::optional<Passage> passage;

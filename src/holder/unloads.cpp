@@ -51,7 +51,7 @@ void Holder::withdraw_expert(Experts::iterator it, const Error& error, Outbox& o
 
 void Holder::withdraw_gate(std::map<LayerKey, GateEntry>::iterator it, Outbox& out) {
   const LayerKey key = it->first;
-  if (it->second.gate != nullptr) counters_.gate_bytes -= it->second.gate->bytes;
+  if (it->second.gate != nullptr) take_gate_bytes(it->second.gate->bytes);
   gates_.erase(it);
   out.emplace_back(GateChanged{key, Change::withdrawn});
 }

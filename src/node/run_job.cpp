@@ -134,6 +134,11 @@ bool is_short(const work::Job& job) {
          std::holds_alternative<work::WriteFrame>(job);
 }
 
+bool waits_for_disk(const work::Job& job) {
+  const auto* admit = std::get_if<work::AdmitExpert>(&job);
+  return admit != nullptr && admit->arriving != nullptr;
+}
+
 bool is_tiny(const work::Job& job) {
   return std::visit(BytesRead{}, job).value_or(kTinyBytes + 1) <= kTinyBytes;
 }

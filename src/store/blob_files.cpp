@@ -12,7 +12,6 @@
 
 #include "tenzro/base/bytes.hpp"
 
-#include "hash_follower.hpp"
 #include "os_error.hpp"
 
 namespace tenzro::store {
@@ -21,8 +20,6 @@ namespace {
 constexpr unsigned kFolderMode = 0700;
 constexpr unsigned kFileMode = 0600;
 constexpr std::size_t kVerifyChunkBytes = std::size_t{1} << 20U;
-/// Read between two looks of whoever hashes.
-constexpr std::size_t kHashStepBytes = std::size_t{256} << 10U;
 
 std::string folder_name(std::uint8_t first_byte) {
   return to_hex(std::span(&first_byte, 1));
@@ -53,27 +50,6 @@ Error about_size(Error error, std::size_t size_bytes) {
   if (error.code == ErrorCode::no_space)
     error.where = "blob of " + std::to_string(size_bytes) + " bytes";
   return error;
-}
-
-/// The file's bytes and their hash.
-Result<work::ReadBytes> read_hashed(const FileReader& file, const Beside& beside) {
-  if (file.size_bytes() == 0) return work::ReadBytes{{}, crypto::Blake3().digest()};
-  BufferRef buffer = BufferRef::allocate(file.size_bytes());
-  const std::span<std::byte> bytes = buffer.mutable_bytes();
-  const auto follower = std::make_shared<HashFollower>(bytes);
-  // Less is hashed sooner than a thread wakes up.
-  if (bytes.size() >= kVerifyChunkBytes && beside)
-    static_cast<void>(beside([follower] { follower->follow(); }));
-  for (std::size_t offset = 0; offset < bytes.size(); offset += kHashStepBytes) {
-    const std::span<std::byte> piece =
-        bytes.subspan(offset, std::min(kHashStepBytes, bytes.size() - offset));
-    if (Status read = file.read_at(offset, piece); !read) {
-      follower->abandon();
-      return fail(read.error());
-    }
-    follower->advance(offset + piece.size());
-  }
-  return work::ReadBytes{std::move(buffer), follower->finish()};
 }
 
 /// A blob's file, as long as somebody reads it.
@@ -303,10 +279,10 @@ Result<std::uint64_t> BlobFiles::size(const BlobHash& hash) const {
   return file->size_bytes();
 }
 
-Result<work::ReadBytes> BlobFiles::read(const work::ReadBlob& wanted, const Beside& beside) const {
+Result<std::shared_ptr<ArrivingFile>> BlobFiles::begin_read(const work::ReadBlob& wanted) const {
   const BlobHash& hash = wanted.hash;
   const std::uint64_t bytes_max = wanted.bytes_max;
-  const Result<FileReader> file = open_file(hash);
+  Result<FileReader> file = open_file(hash);
   if (!file) return fail(file.error());
   if (bytes_max != 0 && file->size_bytes() > bytes_max) {
     return fail(ErrorCode::infrastructure, "",
@@ -317,10 +293,7 @@ Result<work::ReadBytes> BlobFiles::read(const work::ReadBlob& wanted, const Besi
     return fail(ErrorCode::io, "blob " + to_hex(hash), "has more bytes than a blob may have");
   }
   file->expect_whole_read();
-  if (wanted.wants_hash) return read_hashed(*file, beside);
-  Result<BufferRef> bytes = file->read(0, file->size_bytes());
-  if (!bytes) return fail(bytes.error());
-  return work::ReadBytes{std::move(*bytes)};
+  return std::make_shared<ArrivingFile>(std::move(*file));
 }
 
 Result<work::OpenedBlob> BlobFiles::open_blob(const BlobHash& hash) const {

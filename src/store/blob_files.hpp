@@ -34,11 +34,11 @@
 #include "tenzro/work/job.hpp"
 #include "tenzro/work/partial.hpp"
 
+#include "arriving_file.hpp"
 #include "directory_lock.hpp"
 #include "disk_budget.hpp"
 #include "fd.hpp"
 #include "file_reader.hpp"
-#include "hash_follower.hpp"
 #include "temp_file.hpp"
 
 namespace tenzro::store {
@@ -104,10 +104,10 @@ class BlobFiles {
   [[nodiscard]] Result<bool> is_intact(const BlobHash& hash) const;
   /// Error: not_found, io.
   [[nodiscard]] Result<std::uint64_t> size(const BlobHash& hash) const;
-  /// `bytes_max` 0: any size a blob may have. `beside` may hash what comes while the rest is read.
-  /// Error: also infrastructure where it has more.
-  [[nodiscard]] Result<work::ReadBytes> read(const work::ReadBlob& wanted,
-                                             const Beside& beside) const;
+  /// The caller fills it. `bytes_max` 0: any size a blob may have. Error: also infrastructure where
+  /// it has more.
+  [[nodiscard]] Result<std::shared_ptr<ArrivingFile>> begin_read(
+      const work::ReadBlob& wanted) const;
   /// The source keeps the file open: it gives these bytes also where the blob is removed meanwhile.
   [[nodiscard]] Result<work::OpenedBlob> open_blob(const BlobHash& hash) const;
   /// Error: also invalid_params where the range is not inside the blob.

@@ -21,6 +21,9 @@ struct Overloaded : Handlers... {
 template <typename... Handlers>
 Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
+/// Less is read sooner than somebody else wakes up to begin with it.
+constexpr std::uint64_t kArrivingBytesMin = std::uint64_t{1} << 20U;
+
 Error queue_full() {
   return {ErrorCode::busy, "store", "has too much to do"};
 }
@@ -121,6 +124,10 @@ struct Store::State {
         lanes(chosen.threads, chosen.queue_max) {}
 
   work::StoreResult run(const work::StoreOp& op);
+  /// Runs it and tells what came of it; of a blob that may arrive, as soon as it comes.
+  void answer(JobId id, const work::StoreOp& op);
+  [[nodiscard]] Beside beside();
+  work::StoreResult whole(const work::ReadBlob& read);
   work::StoreResult opened(const work::OpenPartial& open);
   work::StoreResult published(const work::PublishBlob& publish);
 
@@ -130,6 +137,28 @@ struct Store::State {
                 std::to_string(options.blob_bytes_max) + " bytes a blob may have"};
   }
 };
+
+Beside Store::State::beside() {
+  return [this](std::function<void()> work) { return lanes.post(Lane::free, std::move(work)); };
+}
+
+work::StoreResult Store::State::whole(const work::ReadBlob& read) {
+  const Result<std::shared_ptr<ArrivingFile>> file = shelf->blobs().begin_read(read);
+  if (!file) return fail(file.error());
+  (*file)->fill(read.wants_hash, beside());
+  return to_output((*file)->whole());
+}
+
+void Store::State::answer(JobId id, const work::StoreOp& op) {
+  const auto* read = std::get_if<work::ReadBlob>(&op);
+  if (read == nullptr || !read->may_arrive) return completion(id, run(op));
+  const Result<std::shared_ptr<ArrivingFile>> file = shelf->blobs().begin_read(*read);
+  if (!file) return completion(id, fail(file.error()));
+  const bool is_large = (*file)->size_bytes() >= kArrivingBytesMin;
+  if (is_large) completion(id, work::StoreOutput(work::Arriving{*file}));
+  (*file)->fill(read->wants_hash, beside());
+  if (!is_large) completion(id, to_output((*file)->whole()));
+}
 
 work::StoreResult Store::State::opened(const work::OpenPartial& open) {
   if (open.size_bytes > options.blob_bytes_max) return fail(too_large(open.size_bytes));
@@ -151,11 +180,7 @@ work::StoreResult Store::State::run(const work::StoreOp& op) {
           [this](const work::SaveHolding& save) { return saved(shelf->save(save)); },
           [this](const work::RemoveHolding& remove) { return removed(shelf->remove(remove)); },
           [this](const work::PublishBlob& publish) { return published(publish); },
-          [this](const work::ReadBlob& read) {
-            return to_output(shelf->blobs().read(read, [this](std::function<void()> work) {
-              return lanes.post(Lane::free, std::move(work));
-            }));
-          },
+          [this](const work::ReadBlob& read) { return whole(read); },
           [this](const work::OpenBlob& blob) {
             return to_output(shelf->blobs().open_blob(blob.hash));
           },
@@ -219,8 +244,8 @@ Store::~Store() = default;
 void Store::submit(JobId id, work::StoreOp op) {
   State* state = state_.get();
   const Lane lane = lane_of(op);
-  const bool is_taken = state->lanes.post(
-      lane, [state, id, op = std::move(op)] { state->completion(id, state->run(op)); });
+  const bool is_taken =
+      state->lanes.post(lane, [state, id, op = std::move(op)] { state->answer(id, op); });
   if (!is_taken) state->completion(id, fail(queue_full()));
 }
 

@@ -5,6 +5,7 @@
 
 #include "tenzro/wire/expert_blob.hpp"
 
+#include "checking_source.hpp"
 #include "ffn_spec.hpp"
 #include "tensor_reader.hpp"
 
@@ -13,8 +14,6 @@ namespace {
 
 using compute::MatrixView;
 
-/// Of an expert that is read by slices: its metadata describe a handful of tensors.
-constexpr std::uint64_t kStreamedHeaderBytesMax = std::uint64_t{1} << 20U;
 /// Read at a time where its values are checked.
 constexpr std::size_t kStreamedReadBytes = std::size_t{1} << 20U;
 
@@ -81,18 +80,18 @@ Status read_spec(const TensorReader& reader, compute::ExpertView& view) {
   return {};
 }
 
-Result<TensorReader> read_header(const compute::WeightSource& source) {
+Result<TensorReader> read_header(const compute::WeightSource& source,
+                                 std::uint64_t header_bytes_max) {
   const std::uint64_t size = source.size_bytes();
   // Long enough to tell a web page from a blob.
   std::vector<std::byte> prefix(static_cast<std::size_t>(std::min<std::uint64_t>(size, 512)));
   if (Status read = source.read(0, prefix); !read) return fail(read.error());
   const Result<std::uint64_t> length = tensor::safetensors_header_length(prefix, size);
   if (!length) return fail(length.error());
-  if (*length > kStreamedHeaderBytesMax) {
+  if (*length > header_bytes_max) {
     return fail(ErrorCode::runtime, "",
                 "a header of " + std::to_string(*length) + " bytes is more than the " +
-                    std::to_string(kStreamedHeaderBytesMax) +
-                    " of an expert that is read by slices");
+                    std::to_string(header_bytes_max) + " of an expert that is read by slices");
   }
   std::vector<std::byte> header(static_cast<std::size_t>(*length));
   if (Status read = source.read(sizeof(std::uint64_t), header); !read) return fail(read.error());
@@ -194,8 +193,9 @@ Result<ExpertBlob> parse_expert_blob(std::span<const std::byte> blob) {
 }
 
 Result<ExpertBlob> open_expert_blob(std::shared_ptr<const compute::WeightSource> source,
-                                    Values values, std::uint64_t memory_bytes_max) {
-  const Result<TensorReader> reader = read_header(*source);
+                                    Values values, std::uint64_t memory_bytes_max,
+                                    std::uint64_t header_bytes_max) {
+  const Result<TensorReader> reader = read_header(*source, header_bytes_max);
   if (!reader) return fail(reader.error());
   ExpertBlob expert;
   if (Status status = read_spec(*reader, expert.view); !status) return fail(status.error());
@@ -222,6 +222,10 @@ Result<ExpertBlob> open_expert_blob(std::shared_ptr<const compute::WeightSource>
                                              .down_begin = begin_of("down_proj.weight"),
                                              .memory_bytes_max = memory_bytes_max};
   if (values == Values::known) return expert;
+  if (values == Values::as_viewed) {
+    expert.view.stream->source = checking_source(expert.view);
+    return expert;
+  }
   if (Status status = check_all_values(expert.view, memory_bytes_max - memory.biases); !status)
     return fail(status.error());
   return expert;

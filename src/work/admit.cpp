@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -89,6 +90,32 @@ Result<AdmittedExpert> admit_by_slices(const AdmitExpert& job, std::uint64_t mem
   return AdmittedExpert{std::move(*resident), facts_of(blob->view, bytes), *hash};
 }
 
+/// Whatever came of the bytes, unchecked but for their values.
+Result<AdmittedExpert> pack_arriving(const AdmitExpert& job, const JobContext& context) {
+  using wire::Values;
+  auto blob =
+      wire::open_expert_blob(job.arriving, job.are_values_known ? Values::known : Values::as_viewed,
+                             std::numeric_limits<std::uint64_t>::max(), job.arriving->size_bytes());
+  if (!blob) return tl::unexpected<Error>(blob.error());
+  auto resident = context.backend.upload_expert(blob->view, context.executor);
+  if (!resident) return tl::unexpected<Error>(resident.error());
+  const std::uint64_t bytes = (*resident)->bytes();
+  return AdmittedExpert{std::move(*resident), facts_of(blob->view, bytes),
+                        job.expected_hash.value_or(BlobHash{})};
+}
+
+Result<AdmittedExpert> admit_arriving(const AdmitExpert& job, const JobContext& context) {
+  auto packed = pack_arriving(job, context);
+  if (job.is_checked && job.expected_hash.has_value()) return packed;
+  const auto hash = job.arriving->hash();
+  if (!hash) return tl::unexpected<Error>(hash.error());
+  // First of all mistakes: what else is wrong with other bytes says nothing of the blob.
+  if (job.expected_hash && *job.expected_hash != *hash)
+    return other_hash(*job.expected_hash, *hash);
+  if (packed) packed->hash = *hash;
+  return packed;
+}
+
 Status upload_into(std::shared_ptr<const compute::ResidentMatrix>& to,
                    const std::optional<compute::MatrixView>& matrix, Gate& gate,
                    const JobContext& context) {
@@ -103,6 +130,7 @@ Status upload_into(std::shared_ptr<const compute::ResidentMatrix>& to,
 }  // namespace
 
 Result<AdmittedExpert> admit_expert(const AdmitExpert& job, const JobContext& context) {
+  if (job.arriving != nullptr) return admit_arriving(job, context);
   if (job.memory_bytes_max) return admit_by_slices(job, *job.memory_bytes_max, context);
   const bool is_known = job.is_checked && job.expected_hash.has_value();
   const auto hash =
@@ -110,6 +138,7 @@ Result<AdmittedExpert> admit_expert(const AdmitExpert& job, const JobContext& co
   if (!hash) return tl::unexpected<Error>(hash.error());
   const auto blob = wire::parse_expert_blob(job.blob.bytes());
   if (!blob) return tl::unexpected<Error>(blob.error());
+  if (job.only_checks) return AdmittedExpert{nullptr, facts_of(blob->view, job.blob.size()), *hash};
   auto resident = context.backend.upload_expert(blob->view, context.executor);
   if (!resident) return tl::unexpected<Error>(resident.error());
   const std::uint64_t bytes = (*resident)->bytes();

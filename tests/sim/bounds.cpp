@@ -16,13 +16,10 @@ std::optional<std::string> exceeded_limit(const SimNode& node) {
   if (requests > core.requests_max()) {
     return more_than("requests in progress", requests, core.requests_max());
   }
-  const holder::Counters& counters = core.holder().counters();
+  const std::uint64_t bytes = core.holder().bytes_in_use();
   const std::uint64_t budget = core.holder().memory_budget_bytes();
-  // An expert that does not fit is brought in alone, and counted.
-  if (counters.memory_bytes > budget && counters.admissions_over_budget == 0) {
-    return more_than("bytes of experts in memory", counters.memory_bytes, budget);
-  }
-  const std::size_t fetches_max = repair::Options{}.fetches_max;
+  if (bytes > budget) return more_than("bytes of experts and gates in memory", bytes, budget);
+  const std::size_t fetches_max = core.repair().fetches_max();
   if (core.repair().in_flight() > fetches_max) {
     return more_than("fetches to repair", core.repair().in_flight(), fetches_max);
   }

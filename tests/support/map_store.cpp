@@ -28,7 +28,7 @@ work::StoreResult read_source(const work::ReadSource& op) {
 }
 
 /// A blob as it was when it was opened.
-class MapSource final : public compute::WeightSource {
+class MapSource final : public work::ArrivingBlob {
  public:
   explicit MapSource(BufferRef bytes) : bytes_(std::move(bytes)) {}
 
@@ -41,6 +41,8 @@ class MapSource final : public compute::WeightSource {
     std::copy(from.begin(), from.end(), to.begin());
     return {};
   }
+
+  [[nodiscard]] Result<BlobHash> hash() const override { return crypto::blake3(bytes_.bytes()); }
 
  private:
   BufferRef bytes_;
@@ -88,6 +90,7 @@ work::StoreResult MapStore::run(const work::StoreOp& op) {
   if (const auto* read = std::get_if<work::ReadBlob>(&op)) {
     const auto it = blobs_.find(read->hash);
     if (it == blobs_.end()) return fail(ErrorCode::not_found, "", "blob is not in the store");
+    if (read->may_arrive) return work::Arriving{std::make_shared<MapSource>(it->second)};
     return work::ReadBytes{it->second};
   }
   if (const auto* open = std::get_if<work::OpenBlob>(&op)) {

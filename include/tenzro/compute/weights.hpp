@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "tenzro/base/result.hpp"
 #include "tenzro/tensor/block.hpp"
@@ -56,6 +57,10 @@ class WeightSource {
   [[nodiscard]] virtual std::uint64_t size_bytes() const = 0;
   /// Fills `to` from `offset` on. Error: io, also where that is not inside the source; busy.
   [[nodiscard]] virtual Status read(std::uint64_t offset, std::span<std::byte> to) const = 0;
+  /// The same bytes where they are, or else read into `scratch`, which then has their size. They
+  /// stay as long as both do. Error: as read's.
+  [[nodiscard]] virtual Result<std::span<const std::byte>> view(
+      std::uint64_t offset, std::size_t size, std::vector<std::byte>& scratch) const;
 };
 
 /// Where the matrices of an expert begin in a source.

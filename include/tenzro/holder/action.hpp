@@ -112,7 +112,7 @@ struct Counters {
   std::uint64_t promoted_wanted = 0;
   std::uint64_t promoted_idle = 0;
   std::uint64_t evicted_to_disk = 0;
-  /// Loads whose bytes came with the request and are more than the budget.
+  /// Experts that became more than their blobs let expect, and than there was room for.
   std::uint64_t admissions_over_budget = 0;
   /// Times that an expert too large to be held was opened, to be run by slices.
   std::uint64_t streamed = 0;

@@ -22,8 +22,9 @@
 ///  One that does not fit even so never comes in: whoever uses it runs over its blob, and what
 ///  counts is the scratch for the slices, until the last lease lets go. It stays on the disk tier.
 ///  The background does the same beside what is in memory, but brings no scratch.
-///  - Only bytes that a request brought can be more than the budget: they are in memory before
-///  anybody asks. Then they come alone, and are checked by slices.
+///  - Bytes that a request brought are in memory before anybody asks. They are counted at once, and
+///  never wait: where there is no room for what they become they end on disk, and where there is
+///  none for themselves the load is refused, with the numbers.
 ///  - What fits passes what waits for more room than there is, `kPassesMax` times; then all behind
 ///  it wait, and loads wait for requests. Why: the rest is served meanwhile, and it comes in too.
 ///  - Weights that are replaced or unloaded while leases use them count until the last lets go.
@@ -31,11 +32,12 @@
 ///  `background_reads_max` at a time. That evicts nothing.
 ///  - A blob that does not hash to its name is quarantined, all its holdings withdrawn, their
 ///  waiters told. The load that found it ends saying that the store's blob is lost. Never served.
-///  - Gates are small and stay in memory, beside the budget; after a restart they are read back
-///  before anything else.
+///  - Gates are small and stay in memory: experts have what they leave of the budget. After a
+///  restart they are read back before anything else.
 /// Bounds: `holdings_max` rows, `loads_max` loads in progress, `leases_max` leases: beyond them
 /// `busy`. Cost: O(log n) a call, an eviction and a look for what else fits. Thread: the owner's
 /// only. Pure.
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -67,7 +69,7 @@ class Holder {
   /// Experts above a smaller budget give way at once, as far as no lease pins them.
   void set_memory_budget(std::uint64_t bytes, Outbox& out);
 
-  /// Error: busy.
+  /// Error: busy; no_space for bytes that are more than the budget.
   [[nodiscard]] Status load_expert(RequestId waiter, const ExpertKey& key, LoadSource source,
                                    Outbox& out);
   [[nodiscard]] Status load_gate(RequestId waiter, const LayerKey& key, LoadSource source,
@@ -118,6 +120,9 @@ class Holder {
 
   [[nodiscard]] std::uint64_t memory_budget_bytes() const { return options_.memory_budget_bytes; }
 
+  /// Of the budget: gates, experts in memory, and what is on its way.
+  [[nodiscard]] std::uint64_t bytes_in_use() const { return taken_bytes() + counters_.gate_bytes; }
+
  private:
   /// Which weights a lease was told of, those of now or those that a load replaced.
   enum class Told : std::uint8_t { nothing, current, former };
@@ -157,6 +162,9 @@ class Holder {
   // loads.cpp: from a blob to a durable holding, and back
   Status begin_load(Load load, Outbox& out);
   void read_for_load(Load load, Outbox& out);
+  /// Of bytes that came with the request.
+  Status begin_sent_load(Load load, Outbox& out);
+  [[nodiscard]] bool reserve_for_sent(Load& load, Outbox& out);
   /// Reserves what a waiting load takes; false: it waits on.
   [[nodiscard]] bool reserve_passage(Load& load, Outbox& out);
   void admit_load(Load load, Outbox& out);
@@ -191,6 +199,14 @@ class Holder {
   [[nodiscard]] bool can_read_ahead() const;
 
   // memory.cpp: what is resident, and who pins it
+  /// What gates leave to experts; never nothing, so that what does not fit is told so by its job.
+  [[nodiscard]] std::uint64_t budget_bytes() const {
+    return std::max(options_.memory_budget_bytes, counters_.gate_bytes + 1) - counters_.gate_bytes;
+  }
+
+  void add_gate_bytes(std::uint64_t bytes, Outbox& out);
+  void take_gate_bytes(std::uint64_t bytes);
+
   /// False, with nothing changed, where what is pinned or on its way does not leave the room.
   bool make_room(std::uint64_t bytes, Outbox& out);
 
@@ -224,8 +240,6 @@ class Holder {
 
   /// Evicts what no lease pins until the budget is kept, or nothing is left to evict.
   void shed(Outbox& out);
-  /// For the moment, nothing else is in memory or on its way there.
-  [[nodiscard]] bool make_it_alone(Outbox& out);
   void evict(const ExpertKey& key, Entry& entry, Outbox& out);
   void drop_memory(Entry& entry);
   /// Before the weights are dropped although leases use them: they count until the last of these

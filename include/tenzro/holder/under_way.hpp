@@ -29,6 +29,7 @@ struct Load {
   bool is_running = false;  ///< one of `loads_running_`
   bool is_blob_lost = false;
   bool is_by_slices = false;
+  bool is_only_checked = false;
   std::uint64_t slices_bytes = 0;  ///< what reading it by slices may take
 };
 

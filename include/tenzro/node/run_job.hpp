@@ -12,6 +12,9 @@ namespace tenzro::node {
 /// True for jobs that are over in well under a millisecond and should not wait behind matrix work.
 [[nodiscard]] bool is_short(const work::Job& job);
 
+/// True for jobs that wait for bytes from disk, and so belong on a thread that may.
+[[nodiscard]] bool waits_for_disk(const work::Job& job);
+
 /// True for jobs so short, about a fifth of a millisecond at most, that handing them to a worker
 /// takes about as long: those of tenzro/exec with few rows.
 [[nodiscard]] bool is_tiny(const work::Job& job);

@@ -159,6 +159,8 @@ class Repair {
 
   [[nodiscard]] std::size_t in_flight() const { return fetching_.size(); }
 
+  [[nodiscard]] std::size_t fetches_max() const { return options_.fetches_max; }
+
   [[nodiscard]] std::size_t absent() const { return absent_.size(); }
 
   /// For how long a provider that went may come back.

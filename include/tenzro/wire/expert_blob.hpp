@@ -41,17 +41,21 @@ struct ExpertBlob {
 /// Checks everything, including every weight's finiteness: O(bytes).
 [[nodiscard]] Result<ExpertBlob> parse_expert_blob(std::span<const std::byte> blob);
 
-/// Whether the values of a blob have been checked before.
-enum class Values : std::uint8_t { unknown, known };
+/// Whether the values of a blob have been checked before; `as_viewed`: whoever views the matrices
+/// in the stream's source, whole rows at a time, has them checked with it.
+enum class Values : std::uint8_t { unknown, known, as_viewed };
+
+/// Of an expert that is read by slices: its metadata describe a handful of tensors.
+inline constexpr std::uint64_t kStreamedHeaderBytesMax = std::uint64_t{1} << 20U;
 
 /// The same of a blob that is not in memory: `view` has a stream, which may have
-/// `memory_bytes_max`, and matrices without bytes. Beside the header, of a mebibyte at most, no
-/// more than that is taken: the biases, and a mebibyte or a row at a time; where the values are
-/// known the header and the biases are all that is read. Error: also the source's; no_space where a
-/// row and the biases are more, before any of them is read.
+/// `memory_bytes_max`, and matrices without bytes. Beside the header no more than that is taken:
+/// the biases, and a mebibyte or a row at a time; where the values are known the header and the
+/// biases are all that is read. Error: also the source's; a header above `header_bytes_max`;
+/// no_space where a row and the biases are more, before any of them is read.
 [[nodiscard]] Result<ExpertBlob> open_expert_blob(
     std::shared_ptr<const compute::WeightSource> source, Values values,
-    std::uint64_t memory_bytes_max);
+    std::uint64_t memory_bytes_max, std::uint64_t header_bytes_max = kStreamedHeaderBytesMax);
 
 /// Coarsest quantisation present in the order q4_k < q6_k < q8_0; nothing when all are dense.
 [[nodiscard]] std::optional<tensor::WeightType> coarsest_quant(const compute::ExpertView& view);

@@ -22,6 +22,7 @@
 #include "tenzro/rpc/exchange.hpp"
 #include "tenzro/wire/exec_message.hpp"
 #include "tenzro/wire/gate_blob.hpp"
+#include "tenzro/work/arriving.hpp"
 #include "tenzro/work/gate.hpp"
 #include "tenzro/work/job_log.hpp"
 #include "tenzro/work/partial.hpp"
@@ -48,6 +49,14 @@ struct AdmitExpert {
   /// that needs more stays where it is, and is read by every run. Then `is_checked` also says that
   /// its values were checked.
   std::optional<std::uint64_t> memory_bytes_max = std::nullopt;
+  /// Where present there are no bytes in `blob`: they are checked and packed as they come, and the
+  /// job waits for them. Nothing of it is given away before the hash is right.
+  std::shared_ptr<const ArrivingBlob> arriving = nullptr;
+  /// Values of a blob of this hash were checked before, in this life of the process. For
+  /// `arriving`.
+  bool are_values_known = false;
+  /// `blob` is checked and nothing made of it.
+  bool only_checks = false;
 };
 
 struct ExpertFacts {
@@ -66,7 +75,7 @@ struct ExpertFacts {
 };
 
 struct AdmittedExpert {
-  std::shared_ptr<const compute::ResidentExpert> resident;
+  std::shared_ptr<const compute::ResidentExpert> resident;  ///< null where it was only checked
   ExpertFacts facts;
   BlobHash hash{};
 };
@@ -280,6 +289,8 @@ struct ReadBlob {
   std::uint64_t bytes_max = 0;
   /// Hash the bytes while they are read.
   bool wants_hash = false;
+  /// The answer may be an Arriving, given before the bytes are there.
+  bool may_arrive = false;
 };
 
 /// A blob to be read by slices, for as long as the answer's source lives.
@@ -326,6 +337,10 @@ struct OpenedBlob {
   std::shared_ptr<const compute::WeightSource> source;
 };
 
+struct Arriving {
+  std::shared_ptr<const ArrivingBlob> blob;
+};
+
 struct ReadBytes {
   BufferRef bytes;
   /// Of the bytes, where it was asked for and the store gives it.
@@ -335,8 +350,8 @@ struct ReadBytes {
   std::string version = {};
 };
 
-using StoreOutput = std::variant<Saved, Removed, Published, ReadBytes, OpenedBlob, OpenedPartial,
-                                 WrittenPartial, FinishedPartial, BlobRange>;
+using StoreOutput = std::variant<Saved, Removed, Published, ReadBytes, Arriving, OpenedBlob,
+                                 OpenedPartial, WrittenPartial, FinishedPartial, BlobRange>;
 using StoreResult = Result<StoreOutput>;
 
 // ---- actions

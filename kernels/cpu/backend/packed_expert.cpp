@@ -43,8 +43,9 @@ Status check_shape(const compute::MatrixView& matrix, const compute::ExpertView&
                   std::to_string(expert.d_ff()));
 }
 
-/// More at a time reads no faster.
-constexpr std::size_t kReadBytesMax = std::size_t{1} << 20U;
+/// More at a time reads no faster, and where bytes are still coming it is what is left to do after
+/// the last of them.
+constexpr std::size_t kReadBytesMax = std::size_t{256} << 10U;
 
 /// Least that is read at a time where an expert is packed as it is read: a panel of any matrix.
 std::size_t read_bytes_min(const compute::ExpertView& expert) {
@@ -59,21 +60,21 @@ std::size_t read_bytes_min(const compute::ExpertView& expert) {
 class SourcePacker {
  public:
   SourcePacker(const compute::WeightSource& source, std::size_t bytes, compute::Executor& executor)
-      : source_(&source), executor_(&executor), raw_(bytes) {}
+      : source_(&source), executor_(&executor), bytes_max_(bytes) {}
 
   Status pack(const compute::MatrixView& matrix, std::span<const float> bias, std::uint64_t begin,
               std::uint8_t* to, PackedMatrix& packed) {
     const std::size_t row_bytes = tensor::row_bytes(matrix.type, matrix.cols);
     const std::size_t stride = panel_bytes(matrix.type, matrix.cols);
-    const std::size_t step = raw_.size() / row_bytes / kPanelOutputs * kPanelOutputs;
+    const std::size_t step = bytes_max_ / row_bytes / kPanelOutputs * kPanelOutputs;
     for (std::size_t first = 0; first < matrix.rows; first += step) {
       const std::size_t rows = std::min<std::size_t>(step, matrix.rows - first);
-      const std::span<std::byte> bytes = std::span(raw_).first(rows * row_bytes);
-      if (Status read = source_->read(begin + first * row_bytes, bytes); !read) return read;
+      const auto bytes = source_->view(begin + first * row_bytes, rows * row_bytes, raw_);
+      if (!bytes) return tl::unexpected<Error>(bytes.error());
       const compute::MatrixView some{.type = matrix.type,
                                      .rows = static_cast<std::uint32_t>(rows),
                                      .cols = matrix.cols,
-                                     .bytes = bytes};
+                                     .bytes = *bytes};
       std::uint8_t* panels = to + first / kPanelOutputs * stride;
       executor_->parallel_for((rows + kPanelOutputs - 1) / kPanelOutputs, [&](std::size_t panel) {
         pack_panel(some, panel, panels + panel * stride);
@@ -86,6 +87,7 @@ class SourcePacker {
  private:
   const compute::WeightSource* source_;
   compute::Executor* executor_;
+  std::size_t bytes_max_;
   std::vector<std::byte> raw_;
 };
 
@@ -166,21 +168,30 @@ Result<std::shared_ptr<const compute::ResidentExpert>> open_expert(
   const std::size_t raw =
       std::max(least, static_cast<std::size_t>(std::min<std::uint64_t>(room, kReadBytesMax)));
   SourcePacker packer(*stream.source, raw, executor);
+
+  struct Part {
+    const compute::MatrixView* matrix;
+    std::span<const float> bias;
+    std::uint64_t begin;
+    std::uint8_t* to;
+    PackedMatrix* packed;
+  };
+
+  std::vector<Part> parts{
+      {&expert.up, expert.up_bias, stream.up_begin, to + gate_bytes, &packed->up},
+      {&expert.down, expert.down_bias, stream.down_begin, to + gate_bytes + up_bytes,
+       &packed->down}};
   if (expert.gate) {
     packed->gate.emplace();
-    if (Status read =
-            packer.pack(*expert.gate, expert.gate_bias, stream.gate_begin, to, *packed->gate);
-        !read)
-      return fail(read.error());
+    parts.push_back({&*expert.gate, expert.gate_bias, stream.gate_begin, to, &*packed->gate});
   }
-  if (Status read =
-          packer.pack(expert.up, expert.up_bias, stream.up_begin, to + gate_bytes, packed->up);
-      !read)
-    return fail(read.error());
-  if (Status read = packer.pack(expert.down, expert.down_bias, stream.down_begin,
-                                to + gate_bytes + up_bytes, packed->down);
-      !read)
-    return fail(read.error());
+  // In the order of the source: so they come.
+  std::sort(parts.begin(), parts.end(),
+            [](const Part& a, const Part& b) { return a.begin < b.begin; });
+  for (const Part& part : parts) {
+    Status read = packer.pack(*part.matrix, part.bias, part.begin, part.to, *part.packed);
+    if (!read) return fail(read.error());
+  }
   return std::shared_ptr<const compute::ResidentExpert>(std::move(packed));
 }
 

@@ -18,6 +18,17 @@ class Resident final : public compute::ResidentExpert {
   [[nodiscard]] std::size_t bytes() const override { return 0; }
 };
 
+class Coming final : public work::ArrivingBlob {
+ public:
+  [[nodiscard]] std::uint64_t size_bytes() const override { return 30; }
+
+  [[nodiscard]] Status read(std::uint64_t /*offset*/, std::span<std::byte> /*to*/) const override {
+    return {};
+  }
+
+  [[nodiscard]] Result<BlobHash> hash() const override { return BlobHash{7}; }
+};
+
 struct World {
   work::JobIds ids;
   Holder holder;
@@ -57,6 +68,16 @@ struct World {
     work::AdmittedExpert admitted;
     admitted.resident = std::make_shared<Resident>();
     admitted.facts.resident_bytes = resident_bytes;
+    admitted.hash[0] = static_cast<std::uint8_t>(expert);
+    holder.on_job_done(job, work::JobOutput(std::move(admitted)), out);
+    return last<Store>().id;
+  }
+
+  /// The same of one of which nothing was made.
+  JobId admit_checked(JobId job, ExpertIndex expert, std::uint64_t blob_bytes) {
+    out.clear();
+    work::AdmittedExpert admitted;
+    admitted.facts.resident_bytes = blob_bytes;
     admitted.hash[0] = static_cast<std::uint8_t>(expert);
     holder.on_job_done(job, work::JobOutput(std::move(admitted)), out);
     return last<Store>().id;
@@ -127,11 +148,72 @@ TEST(Loads, ThoseThatFindNoRoomWaitForThoseBeforeThem) {
   World world;
   const JobId first = world.begin(0, 30);
   world.out.clear();
-  const BufferRef blob = BufferRef::copy_of(std::string(30, 'b'));
-  EXPECT_TRUE(world.holder.load_expert(RequestId{2}, {"m", 0, 1}, {.blob = blob}, world.out));
+  const LoadSource stored{.uri_hash = BlobHash{7}, .is_inline = false, .stored_bytes = 30};
+  EXPECT_TRUE(world.holder.load_expert(RequestId{2}, {"m", 0, 1}, stored, world.out));
   EXPECT_TRUE(world.out.empty()) << "30 + 30 and 30 + 30 bytes are more than 100";
   world.save(world.admit(first, 0, 30));
-  EXPECT_EQ(world.count<work::Run>(), 1U);
+  EXPECT_TRUE(world.is_reading());
+}
+
+TEST(Loads,
+     BytesThatWereSentEndOnDiskWhereWhatTheyBecomeFindsNoRoomAndAreRefusedWhereTheyFindNone) {
+  World world;
+  const JobId first = world.begin(0, 30);
+  const JobId second = world.begin(1, 30);
+  EXPECT_TRUE(std::get<work::AdmitExpert>(world.first<work::Run>().job).only_checks);
+  EXPECT_EQ(world.holder.bytes_in_use(), 90U);
+  world.out.clear();
+  const BufferRef blob = BufferRef::copy_of(std::string(30, 'b'));
+  const Status busy =
+      world.holder.load_expert(RequestId{2}, {"m", 0, 2}, {.blob = blob}, world.out);
+  ASSERT_FALSE(busy);
+  EXPECT_EQ(busy.error().code, ErrorCode::busy);
+  EXPECT_NE(busy.error().message().find("90 of 100 bytes"), std::string::npos)
+      << busy.error().message();
+  EXPECT_TRUE(world.out.empty());
+  world.save(world.admit_checked(second, 1, 30));
+  EXPECT_TRUE(world.holder.expert({"m", 0, 1}).has_value());
+  EXPECT_FALSE(world.in_memory(1));
+  world.save(world.admit(first, 0, 30));
+  EXPECT_TRUE(world.in_memory(0));
+  EXPECT_LE(world.holder.bytes_in_use(), kBudget);
+}
+
+TEST(Loads, BytesThatWereSentAndAreMoreThanTheBudgetAreRefusedWithTheNumbers) {
+  World world;
+  const BufferRef blob = BufferRef::copy_of(std::string(kBudget + 1, 'b'));
+  const Status refused =
+      world.holder.load_expert(RequestId{1}, {"m", 0, 0}, {.blob = blob}, world.out);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::no_space);
+  EXPECT_NE(refused.error().message().find("101 bytes does not fit in the 100 bytes"),
+            std::string::npos)
+      << refused.error().message();
+  EXPECT_EQ(world.holder.bytes_in_use(), 0U);
+}
+
+TEST(Loads, BytesThatWereSentDoNotOvertakeALoadOfTheSameExpertThatWaits) {
+  World world;
+  world.begin(0, 40);  // takes 80
+  const LoadSource stored{.uri_hash = BlobHash{7}, .is_inline = false, .stored_bytes = 30};
+  EXPECT_TRUE(world.holder.load_expert(RequestId{2}, {"m", 0, 1}, stored, world.out));
+  const BufferRef blob = BufferRef::copy_of(std::string(10, 'b'));
+  EXPECT_FALSE(world.holder.load_expert(RequestId{3}, {"m", 0, 1}, {.blob = blob}, world.out));
+  EXPECT_TRUE(world.holder.load_expert(RequestId{3}, {"m", 0, 2}, {.blob = blob}, world.out));
+}
+
+TEST(Loads, BlobThatArrivesIsAdmittedFromWhatComes) {
+  World world({.memory_budget_bytes = 1000});
+  const LoadSource stored{.uri_hash = BlobHash{7}, .is_inline = false, .stored_bytes = 30};
+  EXPECT_TRUE(world.holder.load_expert(RequestId{1}, {"m", 0, 0}, stored, world.out));
+  const Store read = world.first<Store>();
+  EXPECT_TRUE(std::get<work::ReadBlob>(read.op).may_arrive);
+  const auto blob = std::make_shared<Coming>();
+  world.holder.on_store_done(read.id, work::StoreOutput(work::Arriving{blob}), world.out);
+  const auto admit = std::get<work::AdmitExpert>(world.first<work::Run>().job);
+  EXPECT_EQ(admit.arriving, blob);
+  EXPECT_FALSE(admit.is_checked);
+  EXPECT_FALSE(admit.are_values_known);
 }
 
 TEST(Loads, BlobsOfTheStoreAreReadAFewAtATimeAndNotSentBack) {
@@ -186,10 +268,10 @@ TEST(Loads, AFailedLoadGivesItsRoomBack) {
   }
 }
 
-TEST(Loads, OneLargerThanTheBudgetEndsOnDiskAndGivesItsRoomBack) {
+TEST(Loads, OneThatFillsTheBudgetEndsOnDiskAndGivesItsRoomBack) {
   World world;
   world.load(0, 40);
-  world.load(1, 150);
+  world.save(world.admit_checked(world.begin(1, 90), 1, 90));
   EXPECT_FALSE(world.in_memory(1));
   EXPECT_TRUE(world.is_reading()) << "the expert that gave way comes back";
   EXPECT_EQ(world.holder.counters().memory_bytes, 0U);

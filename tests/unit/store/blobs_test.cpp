@@ -1,5 +1,6 @@
 // Blobs: ranges, the disk budget, damage and quarantine.
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -91,6 +92,64 @@ TEST(Blobs, ReadOfALargeOneThatBreaksOffWhileItIsHashedIsAnError) {
     EXPECT_EQ(broken.error().code, ErrorCode::io);
   }
   EXPECT_TRUE(node.call(work::ReadBlob{.hash = hash, .wants_hash = true}));
+}
+
+TEST(Blobs, LargeOneIsGivenWhileItIsReadAndItsHashWithTheLastByte) {
+  TemporaryDirectory temporary;
+  NodeStore node(temporary / "data");
+  std::string large((3U << 20U) + 5, 'x');
+  for (std::size_t i = 0; i < large.size(); i += 1000) large[i] = static_cast<char>(i / 1000);
+  const BlobHash hash = *node.publish(large);
+  for (const bool wants_hash : {true, false}) {
+    const work::StoreResult result =
+        node.call(work::ReadBlob{.hash = hash, .wants_hash = wants_hash, .may_arrive = true});
+    ASSERT_TRUE(result);
+    const auto blob = std::get<work::Arriving>(*result).blob;
+    ASSERT_EQ(blob->size_bytes(), large.size());
+    std::vector<std::byte> scratch;
+    const auto end = blob->view(large.size() - 10, 10, scratch);
+    ASSERT_TRUE(end);
+    EXPECT_EQ(std::memcmp(end->data(), large.data() + large.size() - 10, 10), 0);
+    EXPECT_TRUE(scratch.empty()) << "a view copies nothing";
+    std::string some(2000, '.');
+    ASSERT_TRUE(blob->read(1'000'500, std::as_writable_bytes(std::span(some))));
+    EXPECT_EQ(some, large.substr(1'000'500, 2000));
+    EXPECT_EQ(blob->hash(), hash);
+    EXPECT_FALSE(blob->view(large.size() - 10, 11, scratch));
+    EXPECT_FALSE(blob->view(UINT64_MAX, 1, scratch));
+  }
+}
+
+TEST(Blobs, SmallOneComesWholeAlsoWhereItMayArrive) {
+  TemporaryDirectory temporary;
+  NodeStore node(temporary / "data");
+  const BlobHash hash = *node.publish("small");
+  const work::StoreResult result =
+      node.call(work::ReadBlob{.hash = hash, .wants_hash = true, .may_arrive = true});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(std::get<work::ReadBytes>(*result).hash, hash);
+}
+
+TEST(Blobs, OneThatBreaksOffWhileItArrivesIsAnErrorForWhoeverWaits) {
+  TemporaryDirectory temporary;
+  testing::FaultyFileSystem files;
+  NodeStore node(temporary / "data", files);
+  const BlobHash hash = *node.publish(std::string(3U << 20U, 'x'));
+  for (const std::size_t nth : {2U, 7U, 13U}) {  // open, then twelve preads
+    files.arm(nth, EIO, testing::FaultyFileSystem::Extent::one_call);
+    const work::StoreResult result =
+        node.call(work::ReadBlob{.hash = hash, .wants_hash = true, .may_arrive = true});
+    ASSERT_TRUE(result);
+    const auto blob = std::get<work::Arriving>(*result).blob;
+    std::vector<std::byte> scratch;
+    const auto last = blob->view(blob->size_bytes() - 1, 1, scratch);
+    const auto whole = blob->hash();
+    files.disarm();
+    ASSERT_FALSE(last) << nth;
+    EXPECT_EQ(last.error().code, ErrorCode::io);
+    ASSERT_FALSE(whole) << nth;
+    EXPECT_EQ(whole.error().code, ErrorCode::io);
+  }
 }
 
 TEST(Blobs, OneThatIsOpenIsReadInPartsAlsoAfterItWentAndItsEndIsAnError) {
