@@ -46,7 +46,7 @@ class PrepareFamilies : public ::testing::Test {
 
   [[nodiscard]] std::string write(const std::string& name, const std::string& config,
                                   const std::vector<std::byte>& file) const {
-    const std::string folder = folder_.path() + "/" + name;
+    std::string folder = folder_.path() + "/" + name;
     std::filesystem::create_directory(folder);
     std::ofstream(folder + "/config.json") << config;
     std::ofstream(folder + "/model.safetensors", std::ios::binary)
