@@ -12,24 +12,6 @@
 namespace tenzro::daemon {
 namespace {
 
-constexpr std::size_t kRowsInlineMax = 64;
-
-/// Whether encoding this answer is worth a worker.
-bool is_large(const rpc::Answer& answer) {
-  if (const auto* forward = std::get_if<rpc::ForwardAnswer>(&answer))
-    return forward->outputs.size() > kInlineBytesMax;
-  if (const auto* execute = std::get_if<rpc::ExecuteAnswer>(&answer))
-    return execute->outputs.size() > kInlineBytesMax;
-  if (const auto* blob = std::get_if<rpc::FetchBlobAnswer>(&answer))
-    return blob->bytes.size() > kInlineBytesMax;
-  if (const auto* map = std::get_if<rpc::ShardMapAnswer>(&answer))
-    return map->holders.size() > kRowsInlineMax;
-  if (const auto* status = std::get_if<rpc::ExpertStatusAnswer>(&answer)) {
-    return status->experts.size() > kRowsInlineMax;
-  }
-  return std::holds_alternative<rpc::ListProvidersAnswer>(answer);
-}
-
 /// Parses a body; a good signature of an admitted node gives the execute scope. `now` in seconds
 /// since 1970.
 rpc::Exchange parse_body(const BufferRef& body, rpc::ParseOptions options,
@@ -108,7 +90,6 @@ void RpcService::ask(http::RequestRef ref, std::size_t index, rpc::Call call) {
       spdlog::error("rpc internal error method={}: {}", conversation.exchange.method(index),
                     answer.error().message());
     }
-    if (answer) conversation.is_large = conversation.is_large || is_large(*answer);
     conversation.exchange.set_outcome(index, std::move(answer));
     if (!conversation.is_starting && conversation.exchange.is_complete()) finish(ref);
   };
@@ -120,7 +101,7 @@ void RpcService::ask(http::RequestRef ref, std::size_t index, rpc::Call call) {
 void RpcService::finish(http::RequestRef ref) {
   auto conversation = conversations_.extract(ref);
   auto exchange = std::make_shared<const rpc::Exchange>(std::move(conversation.mapped().exchange));
-  if (!conversation.mapped().is_large) {
+  if (!conversation.mapped().is_large && exchange->reply_bytes() <= kInlineBytesMax) {
     send(ref, exchange->encode(options_.base64));
     return;
   }

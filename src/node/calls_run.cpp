@@ -7,12 +7,25 @@ namespace tenzro::node {
 namespace {
 
 constexpr std::size_t kForwardTimesKept = 1024;
+/// Of a reply, about 48 bytes each. A body of 64 MiB has fewer where a token has 256 values or more
+/// and eight slots.
+constexpr std::uint64_t kRoutedSlotsMax = 2ULL << 20U;
 
 rpc::RoutedTokens to_answer(const routing::Routed& routed) {
   rpc::RoutedTokens tokens{.tokens = routed.tokens, .slots_per_token = routed.slots_per_token};
   tokens.slots.reserve(routed.slots.size());
   for (const routing::Slot& slot : routed.slots) tokens.slots.push_back({slot.expert, slot.weight});
   return tokens;
+}
+
+/// Both are 32 bits wide.
+Status check_slots(const rpc::RouteCall& call, std::uint32_t top_k, const routing::Router& router) {
+  const std::uint64_t slots =
+      std::uint64_t{call.hidden.count} * std::min(top_k, router.num_experts());
+  if (slots <= kRoutedSlotsMax) return {};
+  return fail(ErrorCode::invalid_params, "hidden_states",
+              std::to_string(call.hidden.count) + " tokens have " + std::to_string(slots) +
+                  " slots; one call may have " + std::to_string(kRoutedSlotsMax));
 }
 
 Error width_error(std::string_view field, std::uint32_t given, std::string_view whose,
@@ -56,6 +69,7 @@ Result<std::uint32_t> Node::choose_top_k(const rpc::RouteCall& call,
 
 Status Node::check_size(const rpc::RouteCall& call, std::uint32_t top_k,
                         const work::Gate& gate) const {
+  if (Status status = check_slots(call, top_k, gate.router); !status) return status;
   const std::uint64_t slots = std::uint64_t{std::min(top_k, gate.router.num_experts())} + 1;
   const std::uint64_t width = std::max(gate.expert_width, gate.router.d_model());
   // Below 2^64: tokens and slots are 32 bits wide, and a body holds fewer values than 2^32.
@@ -73,6 +87,8 @@ void Node::start_route(RequestId request, rpc::RouteCall call, Outbox& out) {
   if (!gate) return reply(request, fail(gate.error()), out);
   const auto top_k = choose_top_k(call, (*gate)->router);
   if (!top_k) return reply(request, fail(top_k.error()), out);
+  if (const Status status = check_slots(call, *top_k, (*gate)->router); !status)
+    return reply(request, fail(status.error()), out);
   requests_.at(request) = RouteWait{call.key, *top_k};
   const JobId id = ids_.next();
   owners_.emplace(id, request);

@@ -1,13 +1,24 @@
 #include "tenzro/rpc/exchange.hpp"
 
+#include <string>
 #include <utility>
 
 #include "tenzro/base/assert.hpp"
+#include "tenzro/rpc/answer_size.hpp"
 
 #include "exchange_parser.hpp"
 #include "reply.hpp"
 
 namespace tenzro::rpc {
+namespace {
+
+tl::unexpected<Error> refuse_reply(std::size_t bytes) {
+  return fail(ErrorCode::infrastructure, "",
+              "the reply would take about " + std::to_string(bytes) + " bytes, and may take " +
+                  std::to_string(kReplyBytesMax) + ": ask for less at a time");
+}
+
+}  // namespace
 
 Exchange Exchange::parse(const BufferRef& body, const ParseOptions& options) {
   return ExchangeParser(options).run(body.text());
@@ -28,7 +39,13 @@ void Exchange::set_outcome(std::size_t index, Result<Answer> outcome) {
   Item& item = items_[index];
   TENZRO_ASSERT(!item.call.has_value());
   TENZRO_ASSERT(!item.outcome.has_value());
-  item.outcome = std::move(outcome);
+  const std::size_t bytes = reply_bytes_ + (outcome ? json_bytes(*outcome) : 0);
+  if (bytes > kReplyBytesMax) {
+    item.outcome.emplace(refuse_reply(bytes));
+  } else {
+    item.outcome = std::move(outcome);
+    reply_bytes_ = bytes;
+  }
   --open_;
 }
 

@@ -17,6 +17,7 @@
 ///    ignored.
 ///  - A tensor is decoded once, straight from the body into its BufferRef, and encoded once,
 ///    straight into the reply.
+///  - Answers that together take more than kReplyBytesMax become errors, the last ones first.
 /// Limits: see ParseOptions; a body is at most 2 GiB. Nothing a client sends aborts the process or
 /// yields -32603.
 #include <cstddef>
@@ -78,6 +79,9 @@ class Exchange {
   /// True once every call has its outcome.
   [[nodiscard]] bool is_complete() const { return open_ == 0; }
 
+  /// What the reply takes, about (json_bytes of its answers).
+  [[nodiscard]] std::size_t reply_bytes() const { return reply_bytes_; }
+
   /// The reply body; empty when nothing is to be sent (notifications alone). Requires
   /// is_complete().
   [[nodiscard]] BufferRef encode(const Base64Kernels& base64) const;
@@ -96,6 +100,7 @@ class Exchange {
   std::vector<Item> items_;
   bool is_batch_ = false;
   std::size_t open_ = 0;
+  std::size_t reply_bytes_ = 0;  ///< of the answers there are, about
 };
 
 /// JSON-RPC code of an error: the one table.

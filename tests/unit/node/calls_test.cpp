@@ -261,6 +261,20 @@ TEST(NodeCalls, ForwardWhoseOutputsWouldNotFitIsRefusedWithTheNumbers) {
             "take 100");
 }
 
+TEST(NodeCalls, TokensWithMoreSlotsThanAReplyMayHaveAreRefusedWithTheNumbers) {
+  NodeWorld world;
+  load_layer(world, 2);
+  constexpr std::size_t kTokens = (1UL << 20U) + 1;
+  rpc::RouteCall route{.key = kLayer, .d_model = kSmallWidth, .top_k = 1000};
+  route.hidden = rows_of(std::vector<float>(kTokens * kSmallWidth, 1.0F));
+  const Error error = error_of(world.call(route));
+  EXPECT_EQ(error.code, ErrorCode::invalid_params);
+  EXPECT_EQ(error.message(),
+            "hidden_states: 1048577 tokens have 2097154 slots; one call may have 2097152");
+  rpc::ForwardCall forward{.route = route};
+  EXPECT_EQ(error_of(world.call(forward)).message(), error.message());
+}
+
 TEST(NodeCalls, DrainingNodeFinishesWhatItHasAndTakesNothingNew) {
   NodeWorld world;
   load_layer(world, 2);

@@ -2,6 +2,8 @@
 // life of an Exchange.
 #include <gtest/gtest.h>
 
+#include "tenzro/rpc/answer_size.hpp"
+
 #include "requests.hpp"
 
 namespace tenzro::rpc {
@@ -145,6 +147,25 @@ TEST(Exchange, AnswersDiscoverItself) {
   ASSERT_TRUE(exchange.is_complete());
   const json reply = json::parse(exchange.encode(scalar_base64_kernels()).text());
   EXPECT_EQ(reply["result"], json::parse(open_rpc_document()));
+}
+
+TEST(Exchange, AnswersAnErrorWhereTheReplyWouldBeTooLarge) {
+  Exchange exchange = parse(
+      R"([{"jsonrpc":"2.0","method":"tenzro_moeExpertStatus","id":1},
+          {"jsonrpc":"2.0","method":"tenzro_moeExpertStatus","id":2}])");
+  ASSERT_TRUE(exchange.take_call(0).has_value());
+  ASSERT_TRUE(exchange.take_call(1).has_value());
+  exchange.set_outcome(0, FetchBlobAnswer{BufferRef::copy_of(std::string_view("abc"))});
+  // Never touched: it takes no memory.
+  exchange.set_outcome(1, FetchBlobAnswer{BufferRef::allocate(kReplyBytesMax)});
+  EXPECT_LE(exchange.reply_bytes(), kReplyBytesMax);
+  const BufferRef text = exchange.encode(scalar_base64_kernels());
+  const json reply = json::parse(text.text());
+  EXPECT_EQ(reply[0]["result"]["bytes_b64"], "YWJj");
+  EXPECT_EQ(reply[1]["error"]["code"], -32000);
+  EXPECT_NE(reply[1]["error"]["message"].get<std::string>().find("may take 402653184"),
+            std::string::npos)
+      << reply[1];
 }
 
 TEST(ErrorCodes, MapToTheCodesOfTheReference) {
