@@ -173,6 +173,61 @@ TEST_P(MeshHeals, SurplusGoesOnlyWhereTheOthersProveToHaveTheBytes) {
   }
 }
 
+TEST_P(MeshHeals, SurplusStaysWhileProofIsRefusedAsBusyAndGoesOnceItIsGiven) {
+  MeshSetup setup = healing(GetParam(), 4, 3);
+  setup.tune = [](std::size_t, node::Options& options) {
+    options.repair.interval = seconds(5);
+    options.repair.grace = seconds(20);
+    options.policy = {1, 2, 1000};
+  };
+  Mesh mesh(setup);
+  // One of the three holders of every expert: of whichever proof, it is asked or it asks.
+  bool is_busy = true;
+  std::uint64_t refused = 0;
+  mesh.world.at(1).store_fault = [&](const work::StoreOp& op) -> Status {
+    if (!is_busy || !std::holds_alternative<work::ReadBlobRange>(op)) return {};
+    ++refused;
+    return fail(ErrorCode::busy, "", "the store has too much to do");
+  };
+  mesh.world.run_for(seconds(100));
+  EXPECT_GE(refused, kExperts);
+  EXPECT_EQ(count_with(mesh, 0, 3), kExperts);
+  expect_same_bits(mesh, 8);
+  is_busy = false;
+  mesh.world.run_for(seconds(200));
+  EXPECT_EQ(count_with(mesh, 0, 2), kExperts);
+  expect_same_bits(mesh, 9);
+}
+
+TEST_P(MeshHeals, TwoNodesThatAreDrainedTogetherDoNotRelyOnEachOther) {
+  Mesh mesh(healing(GetParam(), 6, 2));
+  const std::vector<std::size_t> leaving{2, 3};
+  std::size_t only_on_these = 0;
+  for (ExpertIndex e = 0; e < kMeshExperts; ++e)
+    only_on_these += mesh.holders_of(e) == leaving ? 1U : 0U;
+  ASSERT_GT(only_on_these, 0U);
+  mesh.world.run_for(seconds(40));
+  for (const std::size_t node : leaving) ASSERT_TRUE(mesh.world.call(node, rpc::NodeDrainCall{}));
+  const auto are_drained = [&] {
+    return mesh.world.at(2).node().is_drained() && mesh.world.at(3).node().is_drained();
+  };
+  for (std::uint64_t forward = 0; !are_drained() && forward < 2000; ++forward) {
+    expect_same_bits(mesh, 100 + forward);
+    mesh.world.run_for(milliseconds(100));
+  }
+  ASSERT_TRUE(are_drained());
+  for (const std::size_t node : leaving) {
+    mesh.world.at(node).deliver([&](node::Node& core, node::Outbox& out) {
+      core.drain();
+      core.leave(mesh.world.now(), out);
+    });
+  }
+  mesh.world.run_for(milliseconds(1500));
+  for (const std::size_t node : leaving) mesh.world.crash(node);
+  for (std::uint64_t i = 0; i < 10; ++i) expect_same_bits(mesh, 5000 + i);
+  EXPECT_EQ(count_with(mesh, 0, 1) + count_with(mesh, 0, 2), kExperts);
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, MeshHeals, ::testing::Range<std::uint64_t>(1, 5));
 
 }  // namespace
