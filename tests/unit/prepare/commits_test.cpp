@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using Shape = CheckpointFolder::Shape;
 
 const std::string kHub = "https://hub.example/o/n/resolve/main";
-const std::string kMirror = "https://mirror.example/n";
+const std::string kOther = "https://files.example/n";
 
 /// A repository of several commits, of which the last is its main branch; each is a folder.
 struct Repository {
@@ -168,7 +168,7 @@ TEST(PrepareCommits, WhereNoCommitCanBeAskedForTheSameFilesOfAnotherOneDo) {
     FullDisk disk{.room = 3};
     NodeWorld world(disk.setup());
     world.web = [&](const work::Download& download) { return repository.answer(download); };
-    const std::string id = run(world, call_for(kMirror)).job_id;
+    const std::string id = run(world, call_for(kOther)).job_id;
     ASSERT_EQ(status_of(world, id).state, PrepareState::failed);
     repository.commits = {is_same ? commit_of('b', folder, "\"a\"")
                                   : commit_of('b', other, "\"b\"")};

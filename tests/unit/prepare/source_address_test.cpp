@@ -39,8 +39,8 @@ TEST(SourceAddress, PlainHttpIsForThisMachineUnlessConfigured) {
     EXPECT_TRUE(text_of(here).starts_with("remote ")) << here;
   }
   for (const char* elsewhere :
-       {"http://example.org/m", "http://127.0.0.1.example.org/m", "http://127.1/m",
-        "http://127.0.0.1.5/m", "http://localhost.example/m", "http://[::2]/m", "http://0/m"}) {
+       {"http://example.org/m", "http://127.0.0.1.example.org/m", "http://128.0.0.1/m",
+        "http://localhost.example/m", "http://[::2]/m", "http://0.0.0.0/m"}) {
     EXPECT_TRUE(text_of(elsewhere).starts_with("! source: URL '")) << elsewhere;
     EXPECT_NE(text_of(elsewhere).find("plain_http"), std::string::npos) << elsewhere;
     EXPECT_TRUE(text_of(elsewhere, PlainHttp::anywhere).starts_with("remote ")) << elsewhere;
@@ -53,6 +53,10 @@ TEST(SourceAddress, WhatTwoParsersMightReadApartIsRefused) {
                           "ftp://x",
                           "https://",
                           "https://u:p@h/m",
+                          "http://127.1/m",
+                          "http://127.0.0.1.5/m",
+                          "http://0127.0.0.1/m",
+                          "http://0/m",
                           "https://h@evil/m",
                           "https://h/a b",
                           "https://h/a?b=c",
