@@ -73,7 +73,8 @@ Result<work::ReadBytes> read_hashed(const FileReader& file, const Beside& beside
     }
     follower->advance(offset + piece.size());
   }
-  return work::ReadBytes{std::move(buffer), follower->finish()};
+  return work::ReadBytes{
+      .bytes = std::move(buffer), .hash = follower->finish(), .file = file.mark()};
 }
 
 /// A blob's file, as long as somebody reads it.
@@ -320,13 +321,19 @@ Result<work::ReadBytes> BlobFiles::read(const work::ReadBlob& wanted, const Besi
   if (wanted.wants_hash) return read_hashed(*file, beside);
   Result<BufferRef> bytes = file->read(0, file->size_bytes());
   if (!bytes) return fail(bytes.error());
-  return work::ReadBytes{std::move(*bytes)};
+  return work::ReadBytes{.bytes = std::move(*bytes), .file = file->mark()};
 }
 
 Result<work::OpenedBlob> BlobFiles::open_blob(const BlobHash& hash) const {
   Result<FileReader> file = open_file(hash);
   if (!file) return fail(file.error());
-  return work::OpenedBlob{std::make_shared<FileSource>(std::move(*file))};
+  const work::FileMark mark = file->mark();
+  return work::OpenedBlob{std::make_shared<FileSource>(std::move(*file)), mark};
+}
+
+work::FileMark BlobFiles::mark_of(const BlobHash& hash) const {
+  const Result<FileReader> file = open_file(hash);
+  return file ? file->mark() : 0;
 }
 
 Result<BufferRef> BlobFiles::read_range(const BlobHash& hash, std::uint64_t offset,

@@ -123,6 +123,7 @@ struct Store::State {
   work::StoreResult run(const work::StoreOp& op);
   work::StoreResult opened(const work::OpenPartial& open);
   work::StoreResult published(const work::PublishBlob& publish);
+  work::StoreResult saved_holding(const work::SaveHolding& save);
 
   [[nodiscard]] Error too_large(std::uint64_t bytes) const {
     return {ErrorCode::no_space, "blob",
@@ -145,10 +146,15 @@ work::StoreResult Store::State::published(const work::PublishBlob& publish) {
   return to_output(std::move(published));
 }
 
+work::StoreResult Store::State::saved_holding(const work::SaveHolding& save) {
+  if (Status status = shelf->save(save); !status) return fail(status.error());
+  return work::StoreOutput(work::Saved{shelf->blobs().mark_of(save.row.hash)});
+}
+
 work::StoreResult Store::State::run(const work::StoreOp& op) {
   return std::visit(
       Overloaded{
-          [this](const work::SaveHolding& save) { return saved(shelf->save(save)); },
+          [this](const work::SaveHolding& save) { return saved_holding(save); },
           [this](const work::RemoveHolding& remove) { return removed(shelf->remove(remove)); },
           [this](const work::PublishBlob& publish) { return published(publish); },
           [this](const work::ReadBlob& read) {

@@ -311,7 +311,13 @@ using StoreOp =
                  ReadSource, OpenPartial, WritePartial, FinishPartial, ClosePartial, ReleaseBlob,
                  ReadBlobRange, LogJob, ForgetJob, CheckSpace>;
 
-struct Saved {};
+/// Tells a blob's file from one that was put in its place, and from itself before it was written
+/// to; 0: nobody can tell.
+using FileMark = std::uint64_t;
+
+struct Saved {
+  FileMark file = 0;  ///< of a holding: its blob's
+};
 
 struct Removed {
   bool existed = false;
@@ -324,6 +330,7 @@ struct Published {
 
 struct OpenedBlob {
   std::shared_ptr<const compute::WeightSource> source;
+  FileMark file = 0;
 };
 
 struct ReadBytes {
@@ -333,6 +340,7 @@ struct ReadBytes {
   /// Of a source: the size of the whole file, and what tells it from one that was changed.
   std::uint64_t file_bytes = 0;
   std::string version = {};
+  FileMark file = 0;  ///< of a blob
 };
 
 using StoreOutput = std::variant<Saved, Removed, Published, ReadBytes, OpenedBlob, OpenedPartial,
