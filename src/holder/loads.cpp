@@ -1,10 +1,10 @@
 #include <algorithm>
+#include <utility>
 
 #include "tenzro/base/assert.hpp"
 #include "tenzro/holder/holder.hpp"
 
 namespace tenzro::holder {
-
 Status Holder::load_expert(RequestId waiter, const ExpertKey& key, LoadSource source, Outbox& out) {
   Load load{.waiter = waiter, .source = std::move(source)};
   load.row.layer = {key.model, key.layer};
@@ -95,8 +95,7 @@ bool Holder::reserve_passage(Load& load, Outbox& out) {
 }
 
 void Holder::read_for_load(Load load, Outbox& out) {
-  load.is_running = true;
-  ++loads_running_;
+  if (!std::exchange(load.is_running, true)) ++loads_running_;
   const JobId id = ids_.next();
   if (load.is_by_slices) {
     out.emplace_back(Store{id, work::OpenBlob{*load.source.uri_hash}});
@@ -122,6 +121,7 @@ void Holder::on_load_read(Load load, const work::StoreResult& result, Outbox& ou
     const auto& read = std::get<work::ReadBytes>(*result);
     admit.blob = read.bytes;
     admit.is_checked = read.hash == expected;
+    admit.held_bytes_max = held_bytes_max(load, out);
   }
   out.emplace_back(Run{id, std::move(admit)});
   admitting_.emplace(id, std::move(load));
@@ -131,12 +131,18 @@ void Holder::admit_load(Load load, Outbox& out) {
   const JobId id = ids_.next();
   std::optional<BlobHash> expected;
   if (!load.source.is_inline) expected = load.source.uri_hash;
-  std::optional<std::uint64_t> memory_bytes_max;
-  if (load.is_by_slices) memory_bytes_max = load.slices_bytes;
   if (load.row.expert) {
-    out.emplace_back(Run{id, work::AdmitExpert{.blob = load.source.blob,
-                                               .expected_hash = expected,
-                                               .memory_bytes_max = memory_bytes_max}});
+    work::AdmitExpert admit{.blob = load.source.blob, .expected_hash = expected};
+    if (load.is_again) {
+      admit.expected_hash = load.row.hash;
+      admit.is_checked = true;
+    }
+    if (load.is_by_slices) {
+      admit.memory_bytes_max = load.slices_bytes;
+    } else {
+      admit.held_bytes_max = held_bytes_max(load, out);
+    }
+    out.emplace_back(Run{id, std::move(admit)});
   } else {
     out.emplace_back(Run{id, work::AdmitGate{load.source.blob, expected}});
   }
@@ -149,19 +155,7 @@ void Holder::on_load_admitted(Load load, const work::JobResult& result, Outbox& 
     return;
   }
   if (const auto* expert = std::get_if<work::AdmittedExpert>(&*result)) {
-    load.row.hash = expert->hash;
-    load.row.facts = expert->facts;
-    load.resident = expert->resident;
-    if (load.resident != nullptr && load.resident->is_streamed())
-      load.resident = nullptr;  // it is run by slices when wanted
-    // From now on no one has read bytes any more: those sent stay until they are durable.
-    const std::uint64_t resident = load.resident == nullptr ? 0 : expert->facts.resident_bytes;
-    reserve_for(load, resident + load.source.blob.size());
-    shed(out);
-    if (taken_bytes() > options_.memory_budget_bytes) {
-      load.resident = nullptr;  // it became more than there is room for: it ends on disk
-      reserve_for(load, load.source.blob.size());
-    }
+    if (!take_expert(load, *expert, out)) return;
   } else {
     const auto& admitted = std::get<work::AdmittedGate>(*result);
     load.row.hash = admitted.hash;

@@ -66,6 +66,7 @@ void Holder::admit_read(Read read, const work::StoreResult& result, Outbox& out)
   } else {
     const auto& blob = std::get<work::ReadBytes>(*result);
     admit.blob = blob.bytes;
+    admit.held_bytes_max = read.bytes / 2;
     admit.is_checked = admit.is_checked || blob.hash == read.hash;
   }
   out.emplace_back(Run{id, std::move(admit)});
@@ -100,6 +101,7 @@ void Holder::on_read_admitted(const Read& read, const work::JobResult& result, O
   entry.is_checked = true;
   entry.row.facts =
       admitted.facts;  // another backend may hold it in other bytes than the last life's
+  if (admitted.resident == nullptr) return read_again(key, admitted, out);
   if (admitted.resident->is_streamed()) {
     if (entry.leases.empty()) {  // whoever wanted it is gone, or it is larger than was expected
       entry.has_failed_read = read.is_background;

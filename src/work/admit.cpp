@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -71,6 +72,15 @@ ExpertFacts facts_of(const compute::ExpertView& view, std::uint64_t resident_byt
           .resident_bytes = resident_bytes};
 }
 
+/// Refused before anything of its size is read, where not even slices of it fit.
+Status check_room(const compute::ExpertMemory& memory, std::uint64_t memory_bytes_max) {
+  if (memory.stream_bytes_min <= memory_bytes_max) return {};
+  return fail(ErrorCode::no_space, "weights",
+              "an expert that takes " + std::to_string(memory.held_bytes) + " bytes of memory, " +
+                  std::to_string(memory.stream_bytes_min) +
+                  " to be run from disk by slices, may have " + std::to_string(memory_bytes_max));
+}
+
 Result<AdmittedExpert> admit_by_slices(const AdmitExpert& job, std::uint64_t memory_bytes_max,
                                        const JobContext& context) {
   const std::shared_ptr<const compute::WeightSource> source =
@@ -79,15 +89,21 @@ Result<AdmittedExpert> admit_by_slices(const AdmitExpert& job, std::uint64_t mem
   const auto hash = is_known ? Result<BlobHash>(*job.expected_hash)
                              : check_hash(*source, job.expected_hash, memory_bytes_max);
   if (!hash) return tl::unexpected<Error>(hash.error());
-  auto blob =
-      wire::open_expert_blob(source, is_known ? wire::Values::known : wire::Values::unknown);
+  auto blob = wire::open_expert_blob(source, wire::Values::known);
   if (!blob) return tl::unexpected<Error>(blob.error());
+  const auto memory = context.backend.memory_of(blob->view);
+  if (!memory) return tl::unexpected<Error>(memory.error());
+  if (Status room = check_room(*memory, memory_bytes_max); !room)
+    return tl::unexpected<Error>(room.error());
+  if (!is_known) {
+    blob = wire::open_expert_blob(source, wire::Values::unknown);
+    if (!blob) return tl::unexpected<Error>(blob.error());
+  }
   blob->view.stream->memory_bytes_max = memory_bytes_max;
   auto resident = context.backend.upload_expert(blob->view, context.executor);
   if (!resident) return tl::unexpected<Error>(resident.error());
-  const bool is_streamed = (*resident)->is_streamed();
-  const std::uint64_t bytes = is_streamed ? source->size_bytes() : (*resident)->bytes();
-  return AdmittedExpert{std::move(*resident), facts_of(blob->view, bytes), *hash};
+  return AdmittedExpert{std::move(*resident), facts_of(blob->view, memory->held_bytes), *hash,
+                        memory->stream_bytes_min};
 }
 
 Status upload_into(std::shared_ptr<const compute::ResidentMatrix>& to,
@@ -111,10 +127,15 @@ Result<AdmittedExpert> admit_expert(const AdmitExpert& job, const JobContext& co
   if (!hash) return tl::unexpected<Error>(hash.error());
   const auto blob = wire::parse_expert_blob(job.blob.bytes());
   if (!blob) return tl::unexpected<Error>(blob.error());
+  const auto memory = context.backend.memory_of(blob->view);
+  if (!memory) return tl::unexpected<Error>(memory.error());
+  AdmittedExpert admitted{nullptr, facts_of(blob->view, memory->held_bytes), *hash,
+                          memory->stream_bytes_min};
+  if (job.held_bytes_max && memory->held_bytes > *job.held_bytes_max) return admitted;
   auto resident = context.backend.upload_expert(blob->view, context.executor);
   if (!resident) return tl::unexpected<Error>(resident.error());
-  const std::uint64_t bytes = (*resident)->bytes();
-  return AdmittedExpert{std::move(*resident), facts_of(blob->view, bytes), *hash};
+  admitted.resident = std::move(*resident);
+  return admitted;
 }
 
 Result<AdmittedGate> admit_gate(const AdmitGate& job, const JobContext& context) {

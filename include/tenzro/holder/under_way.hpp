@@ -30,6 +30,7 @@ struct Load {
   bool is_blob_lost = false;
   bool is_by_slices = false;
   std::uint64_t slices_bytes = 0;  ///< what reading it by slices may take
+  bool is_again = false;           ///< it needed more than its blob let expect
 };
 
 /// A blob on its way from disk to memory.

@@ -48,6 +48,9 @@ struct AdmitExpert {
   /// that needs more stays where it is, and is read by every run. Then `is_checked` also says that
   /// its values were checked.
   std::optional<std::uint64_t> memory_bytes_max = std::nullopt;
+  /// Of bytes that are in `blob`: what they become takes so much at most, beside them. Of an expert
+  /// that needs more nothing is made: it is checked, and its facts say what it needs.
+  std::optional<std::uint64_t> held_bytes_max = std::nullopt;
 };
 
 struct ExpertFacts {
@@ -56,7 +59,7 @@ struct ExpertFacts {
   std::optional<tensor::WeightType> gate_type;  ///< absent for two-matrix experts
   tensor::WeightType up_type = tensor::WeightType::f32;
   tensor::WeightType down_type = tensor::WeightType::f32;
-  /// Bytes the resident form really holds; of one that is read by slices, those of its blob.
+  /// Bytes the resident form holds, or would hold where it is not made.
   std::uint64_t resident_bytes = 0;
 
   /// True where every projection is block-quantised (the Q8_0 carrier then loses nothing).
@@ -66,9 +69,12 @@ struct ExpertFacts {
 };
 
 struct AdmittedExpert {
+  /// Null: it needs more than it may have.
   std::shared_ptr<const compute::ResidentExpert> resident;
   ExpertFacts facts;
   BlobHash hash{};
+  /// The least `memory_bytes_max` that it can be admitted with.
+  std::uint64_t stream_bytes_min = 0;
 };
 
 struct AdmitGate {
