@@ -115,13 +115,16 @@ void Holder::on_load_read(Load load, const work::StoreResult& result, Outbox& ou
   const JobId id = ids_.next();
   work::AdmitExpert admit{.blob = {}, .expected_hash = expected};
   if (load.is_by_slices) {
-    admit.source = std::get<work::OpenedBlob>(*result).source;
+    const auto& opened = std::get<work::OpenedBlob>(*result);
+    admit.source = opened.source;
     admit.memory_bytes_max = load.slices_bytes;
+    load.file = opened.file;
   } else {
     const auto& read = std::get<work::ReadBytes>(*result);
     admit.blob = read.bytes;
     admit.is_checked = read.hash == expected;
     admit.held_bytes_max = held_bytes_max(load, out);
+    load.file = read.file;
   }
   out.emplace_back(Run{id, std::move(admit)});
   admitting_.emplace(id, std::move(load));
@@ -177,14 +180,19 @@ void Holder::on_load_saved(Load load, const work::StoreResult& result, Outbox& o
     return;
   }
   if (load.row.expert) {
-    commit_expert(load, out);
+    const work::FileMark file = std::get<work::Saved>(*result).file;
+    // What was sent was checked in memory and became that file; what was read may have been
+    // another.
+    const bool is_checked = load.file.value_or(file) == file;
+    load.file = file;
+    commit_expert(load, is_checked, out);
   } else {
     commit_gate(load, out);
   }
   finish_load(load, {}, out);
 }
 
-void Holder::commit_expert(Load& load, Outbox& out) {
+void Holder::commit_expert(Load& load, bool is_checked, Outbox& out) {
   const ExpertKey key{load.row.layer.model, load.row.layer.layer, *load.row.expert};
   auto it = experts_.find(key);
   if (it == experts_.end()) {
@@ -195,7 +203,8 @@ void Holder::commit_expert(Load& load, Outbox& out) {
   }
   Entry& entry = it->second;
   entry.row = std::move(load.row);
-  entry.is_checked = true;
+  entry.is_checked = is_checked;
+  entry.file = load.file.value_or(0);
   entry.is_reading = false;  // a read of the old bytes finds another hash and is dropped
   entry.has_failed_read = false;
   entry.is_damage_told = false;

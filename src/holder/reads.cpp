@@ -58,17 +58,22 @@ void Holder::admit_read(Read read, const work::StoreResult& result, Outbox& out)
   }
   const auto it = experts_.find({read.layer.model, read.layer.layer, *read.expert});
   work::AdmitExpert admit{.blob = {}, .expected_hash = read.hash};
-  admit.is_checked = it != experts_.end() && it->second.row.hash == read.hash &&
-                     it->second.is_checked && !options_.verifies_every_read;
+  std::optional<BlobHash> hash;
   if (read.is_by_slices) {
-    admit.source = std::get<work::OpenedBlob>(*result).source;
+    const auto& opened = std::get<work::OpenedBlob>(*result);
+    admit.source = opened.source;
     admit.memory_bytes_max = read.bytes;
+    read.file = opened.file;
   } else {
     const auto& blob = std::get<work::ReadBytes>(*result);
     admit.blob = blob.bytes;
     admit.held_bytes_max = read.bytes / 2;
-    admit.is_checked = admit.is_checked || blob.hash == read.hash;
+    read.file = blob.file;
+    hash = blob.hash;
   }
+  const bool is_known = it != experts_.end() && it->second.row.hash == read.hash &&
+                        it->second.is_checked && it->second.file == read.file;
+  admit.is_checked = (is_known && !options_.verifies_every_read) || hash == read.hash;
   out.emplace_back(Run{id, std::move(admit)});
   readmitting_.emplace(id, std::move(read));
 }
@@ -99,6 +104,7 @@ void Holder::on_read_admitted(const Read& read, const work::JobResult& result, O
   entry.has_failed_read = false;
   entry.is_damage_told = false;
   entry.is_checked = true;
+  entry.file = read.file;
   entry.row.facts =
       admitted.facts;  // another backend may hold it in other bytes than the last life's
   if (admitted.resident == nullptr) return read_again(key, admitted, out);

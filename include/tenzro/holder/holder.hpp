@@ -25,6 +25,7 @@
 ///  - A job makes nothing larger than what is reserved for it. It says what else the expert needs:
 ///  it comes in by that, or ends on disk, or is refused where it could never be used here. Why:
 ///  narrow experts become many times their blobs.
+///  - A blob is hashed at its first use in this life, and again where it is another file since.
 ///  - Only bytes that a request brought can be more than the budget: they are in memory before
 ///  anybody asks. Then they come alone, and are checked by slices.
 ///  - What fits passes what waits for more room than there is, `kPassesMax` times; then all behind
@@ -134,8 +135,9 @@ class Holder {
     bool is_wanted = false;  ///< stands in `wanted_`
     bool is_reading = false;
     bool has_failed_read = false;  ///< not tried again in the background
-    bool is_checked = false;       ///< its blob was hashed in this life
-    bool is_damage_told = false;   ///< since it was last read well
+    bool is_checked = false;       ///< its blob was hashed in this life, as the file below
+    work::FileMark file = 0;
+    bool is_damage_told = false;  ///< since it was last read well
     /// What `resident` is of the budget: all of the expert, or the scratch for its slices.
     std::uint64_t held_bytes = 0;
 
@@ -174,7 +176,7 @@ class Holder {
   bool take_expert(Load& load, const work::AdmittedExpert& expert, Outbox& out);
   bool begin_again(Load& load, Outbox& out);
   std::uint64_t held_bytes_max(Load& load, Outbox& out);
-  void commit_expert(Load& load, Outbox& out);
+  void commit_expert(Load& load, bool is_checked, Outbox& out);
   void commit_gate(Load& load, Outbox& out);
   void on_removed(const Removal& removal, const work::StoreResult& result, Outbox& out);
   void withdraw_expert(Experts::iterator it, const Error& error, Outbox& out);

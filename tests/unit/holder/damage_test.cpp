@@ -136,6 +136,66 @@ TEST(DamagedBlobs, OneThatWasGoodOnceAndCannotBeUsedNowIsCheckedByTheStore) {
   EXPECT_FALSE(world.holder.expert({"m", 0, 0}).has_value());
 }
 
+TEST(CheckedBlobs, AreHashedAgainWhereTheirFileIsAnotherSince) {
+  for (const bool is_by_slices : {false, true}) {
+    work::JobIds ids;
+    Holder holder({.memory_budget_bytes = 100, .background_reads_max = 0}, ids);
+    Outbox out;
+    work::HoldingRow row = row_of(0, ExpertIndex{0}, kShared);
+    row.facts.resident_bytes = is_by_slices ? 200 : 40;
+    holder.on_index({row}, out);
+    std::uint64_t lease = 0;
+    const auto is_taken_as_it_is = [&](work::FileMark file) {
+      out.clear();
+      EXPECT_TRUE(holder.acquire(LeaseId{++lease}, {"m", 0}, {0}, out));
+      if (is_by_slices) {
+        holder.on_store_done(job_of<work::OpenBlob>(out),
+                             work::StoreOutput(work::OpenedBlob{nullptr, file}), out);
+      } else {
+        const work::ReadBytes bytes{.bytes = BufferRef::allocate(10), .file = file};
+        holder.on_store_done(job_of<work::ReadBlob>(out), work::StoreOutput(bytes), out);
+      }
+      const auto run = sent<work::Run>(out).at(0);
+      work::AdmittedExpert admitted{.resident = std::make_shared<Resident>(), .hash = kShared};
+      if (is_by_slices) admitted.resident = std::make_shared<Streamed>(true);
+      admitted.facts = row.facts;
+      holder.on_job_done(run.id, work::JobOutput(admitted), out);
+      holder.release_all(LeaseId{lease}, out);
+      holder.set_memory_budget(1, out);  // to disk
+      holder.set_memory_budget(100, out);
+      return std::get<work::AdmitExpert>(run.job).is_checked;
+    };
+    EXPECT_FALSE(is_taken_as_it_is(5)) << "the first use of this life";
+    EXPECT_TRUE(is_taken_as_it_is(5));
+    EXPECT_FALSE(is_taken_as_it_is(6)) << "another file";
+    EXPECT_TRUE(is_taken_as_it_is(6));
+    EXPECT_FALSE(is_taken_as_it_is(5));
+  }
+}
+
+TEST(CheckedBlobs, OfLoadsAreThoseOfTheFileThatWasReadAndIsThereWhenTheRowIs) {
+  for (const work::FileMark saved : {5U, 6U}) {
+    work::JobIds ids;
+    Holder holder({.memory_budget_bytes = 100, .background_reads_max = 0}, ids);
+    Outbox out;
+    const LoadSource source{.uri_hash = kShared, .is_inline = false, .stored_bytes = 10};
+    ASSERT_TRUE(holder.load_expert(RequestId{1}, {"m", 0, 0}, source, out));
+    const work::ReadBytes bytes{.bytes = BufferRef::allocate(10), .hash = kShared, .file = 5};
+    holder.on_store_done(job_of<work::ReadBlob>(out), work::StoreOutput(bytes), out);
+    work::AdmittedExpert admitted{.resident = std::make_shared<Resident>(), .hash = kShared};
+    admitted.facts.resident_bytes = 10;
+    holder.on_job_done(sent<work::Run>(out).at(0).id, work::JobOutput(admitted), out);
+    holder.on_store_done(job_of<work::SaveHolding>(out), work::StoreOutput(work::Saved{saved}),
+                         out);
+    holder.set_memory_budget(1, out);
+    holder.set_memory_budget(100, out);
+    out.clear();
+    ASSERT_TRUE(holder.acquire(LeaseId{1}, {"m", 0}, {0}, out));
+    const auto read = std::get<work::ReadBlob>(sent<Store>(out).at(0).op);
+    EXPECT_EQ(read.wants_hash, saved != 5);
+  }
+}
+
 TEST(Reads, WhatNeedsMoreThanItsRowSaysIsReadAgainByThatOnce) {
   work::JobIds ids;
   Holder holder({.memory_budget_bytes = 100, .background_reads_max = 0}, ids);
