@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "tenzro/base/assert.hpp"
 #include "tenzro/holder/holder.hpp"
@@ -127,8 +128,7 @@ bool Holder::reserve_passage(Load& load, Outbox& out) {
 }
 
 void Holder::read_for_load(Load load, Outbox& out) {
-  load.is_running = true;
-  ++loads_running_;
+  if (!std::exchange(load.is_running, true)) ++loads_running_;
   const JobId id = ids_.next();
   if (load.is_by_slices) {
     out.emplace_back(Store{id, work::OpenBlob{*load.source.uri_hash}});
@@ -149,14 +149,20 @@ void Holder::on_load_read(Load load, const work::StoreResult& result, Outbox& ou
   const JobId id = ids_.next();
   work::AdmitExpert admit{.blob = {}, .expected_hash = expected};
   if (load.is_by_slices) {
-    admit.source = std::get<work::OpenedBlob>(*result).source;
+    const auto& opened = std::get<work::OpenedBlob>(*result);
+    admit.source = opened.source;
     admit.memory_bytes_max = load.slices_bytes;
+    load.file = opened.file;
   } else if (const auto* arriving = std::get_if<work::Arriving>(&*result)) {
     admit.arriving = arriving->blob;
+    admit.held_bytes_max = held_bytes_max(load, out);
+    load.file = arriving->file;
   } else {
     const auto& read = std::get<work::ReadBytes>(*result);
     admit.blob = read.bytes;
     admit.is_checked = read.hash == expected;
+    admit.held_bytes_max = held_bytes_max(load, out);
+    load.file = read.file;
   }
   out.emplace_back(Run{id, std::move(admit)});
   admitting_.emplace(id, std::move(load));
@@ -166,13 +172,18 @@ void Holder::admit_load(Load load, Outbox& out) {
   const JobId id = ids_.next();
   std::optional<BlobHash> expected;
   if (!load.source.is_inline) expected = load.source.uri_hash;
-  std::optional<std::uint64_t> memory_bytes_max;
-  if (load.is_by_slices) memory_bytes_max = load.slices_bytes;
   if (load.row.expert) {
-    out.emplace_back(Run{id, work::AdmitExpert{.blob = load.source.blob,
-                                               .expected_hash = expected,
-                                               .memory_bytes_max = memory_bytes_max,
-                                               .only_checks = load.is_only_checked}});
+    work::AdmitExpert admit{.blob = load.source.blob, .expected_hash = expected};
+    if (load.is_again) {
+      admit.expected_hash = load.row.hash;
+      admit.is_checked = true;
+    }
+    if (load.is_by_slices) {
+      admit.memory_bytes_max = load.slices_bytes;
+    } else {
+      admit.held_bytes_max = load.is_only_checked && !load.is_again ? 0 : held_bytes_max(load, out);
+    }
+    out.emplace_back(Run{id, std::move(admit)});
   } else {
     out.emplace_back(Run{id, work::AdmitGate{load.source.blob, expected}});
   }
@@ -185,21 +196,7 @@ void Holder::on_load_admitted(Load load, const work::JobResult& result, Outbox& 
     return;
   }
   if (const auto* expert = std::get_if<work::AdmittedExpert>(&*result)) {
-    load.row.hash = expert->hash;
-    load.row.facts = expert->facts;
-    load.resident = expert->resident;
-    if (load.resident != nullptr && load.resident->is_streamed())
-      load.resident = nullptr;  // it is run by slices when wanted
-    // From now on no one has read bytes any more: those sent stay until they are durable.
-    const std::uint64_t resident = load.resident == nullptr ? 0 : expert->facts.resident_bytes;
-    const bool is_more = resident + load.source.blob.size() > load.reserved_bytes;
-    reserve_for(load, resident + load.source.blob.size());
-    shed(out);
-    if (taken_bytes() > budget_bytes()) {
-      load.resident = nullptr;  // it became more than there is room for: it ends on disk
-      if (is_more) ++counters_.admissions_over_budget;
-      reserve_for(load, load.source.blob.size());
-    }
+    if (!take_expert(load, *expert, out)) return;
   } else {
     const auto& admitted = std::get<work::AdmittedGate>(*result);
     load.row.hash = admitted.hash;
@@ -221,14 +218,19 @@ void Holder::on_load_saved(Load load, const work::StoreResult& result, Outbox& o
     return;
   }
   if (load.row.expert) {
-    commit_expert(load, out);
+    const work::FileMark file = std::get<work::Saved>(*result).file;
+    // What was sent was checked in memory and became that file; what was read may have been
+    // another.
+    const bool is_checked = load.file.value_or(file) == file;
+    load.file = file;
+    commit_expert(load, is_checked, out);
   } else {
     commit_gate(load, out);
   }
   finish_load(load, {}, out);
 }
 
-void Holder::commit_expert(Load& load, Outbox& out) {
+void Holder::commit_expert(Load& load, bool is_checked, Outbox& out) {
   const ExpertKey key{load.row.layer.model, load.row.layer.layer, *load.row.expert};
   auto it = experts_.find(key);
   if (it == experts_.end()) {
@@ -239,7 +241,8 @@ void Holder::commit_expert(Load& load, Outbox& out) {
   }
   Entry& entry = it->second;
   entry.row = std::move(load.row);
-  entry.is_checked = true;
+  entry.is_checked = is_checked;
+  entry.file = load.file.value_or(0);
   entry.is_reading = false;  // a read of the old bytes finds another hash and is dropped
   entry.has_failed_read = false;
   entry.is_damage_told = false;

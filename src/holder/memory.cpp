@@ -151,7 +151,7 @@ void Holder::use(Entry& entry) {
 
 void Holder::note_idle(Entry& entry) {
   const bool is_idle = entry.resident == nullptr && !entry.is_reading && !entry.has_failed_read &&
-                       passage_within(options_.memory_budget_bytes, entry.row.facts.resident_bytes);
+                       passage_within(budget_bytes(), entry.row.facts.resident_bytes);
   if (is_idle) {
     if (idle_.emplace(entry.used, entry.item).second) is_settled_ = false;
   } else {

@@ -60,19 +60,27 @@ void Holder::admit_read(Read read, const work::StoreResult& result, Outbox& out)
   }
   const auto it = experts_.find({read.layer.model, read.layer.layer, *read.expert});
   work::AdmitExpert admit{.blob = {}, .expected_hash = read.hash};
-  admit.are_values_known =
-      it != experts_.end() && it->second.row.hash == read.hash && it->second.is_checked;
-  admit.is_checked = admit.are_values_known && !options_.verifies_every_read;
+  std::optional<BlobHash> hash;
   if (read.is_by_slices) {
-    admit.source = std::get<work::OpenedBlob>(*result).source;
+    const auto& opened = std::get<work::OpenedBlob>(*result);
+    admit.source = opened.source;
     admit.memory_bytes_max = read.bytes;
+    read.file = opened.file;
   } else if (const auto* arriving = std::get_if<work::Arriving>(&*result)) {
     admit.arriving = arriving->blob;
+    admit.held_bytes_max = read.bytes / 2;
+    read.file = arriving->file;
   } else {
     const auto& blob = std::get<work::ReadBytes>(*result);
     admit.blob = blob.bytes;
-    admit.is_checked = admit.is_checked || blob.hash == read.hash;
+    admit.held_bytes_max = read.bytes / 2;
+    read.file = blob.file;
+    hash = blob.hash;
   }
+  const bool is_known = it != experts_.end() && it->second.row.hash == read.hash &&
+                        it->second.is_checked && it->second.file == read.file;
+  admit.are_values_known = is_known;
+  admit.is_checked = (is_known && !options_.verifies_every_read) || hash == read.hash;
   out.emplace_back(Run{id, std::move(admit)});
   readmitting_.emplace(id, std::move(read));
 }
@@ -103,8 +111,10 @@ void Holder::on_read_admitted(const Read& read, const work::JobResult& result, O
   entry.has_failed_read = false;
   entry.is_damage_told = false;
   entry.is_checked = true;
+  entry.file = read.file;
   entry.row.facts =
       admitted.facts;  // another backend may hold it in other bytes than the last life's
+  if (admitted.resident == nullptr) return read_again(key, admitted, out);
   if (admitted.resident->is_streamed()) {
     if (entry.leases.empty()) {  // whoever wanted it is gone, or it is larger than was expected
       entry.has_failed_read = read.is_background;

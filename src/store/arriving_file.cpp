@@ -77,7 +77,7 @@ Result<BlobHash> ArrivingFile::hash() const {
 
 Result<work::ReadBytes> ArrivingFile::whole() const {
   if (error_) return fail(*error_);
-  return work::ReadBytes{buffer_, hash_};
+  return work::ReadBytes{.bytes = buffer_, .hash = hash_, .file = mark()};
 }
 
 }  // namespace tenzro::store

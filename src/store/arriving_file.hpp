@@ -34,6 +34,8 @@ class ArrivingFile final : public work::ArrivingBlob {
       std::uint64_t offset, std::size_t size, std::vector<std::byte>& scratch) const override;
   [[nodiscard]] Result<BlobHash> hash() const override;
 
+  [[nodiscard]] work::FileMark mark() const { return file_.mark(); }
+
   /// Requires that `fill` is over. Error: as read's.
   [[nodiscard]] Result<work::ReadBytes> whole() const;
 

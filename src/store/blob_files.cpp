@@ -299,7 +299,13 @@ Result<std::shared_ptr<ArrivingFile>> BlobFiles::begin_read(const work::ReadBlob
 Result<work::OpenedBlob> BlobFiles::open_blob(const BlobHash& hash) const {
   Result<FileReader> file = open_file(hash);
   if (!file) return fail(file.error());
-  return work::OpenedBlob{std::make_shared<FileSource>(std::move(*file))};
+  const work::FileMark mark = file->mark();
+  return work::OpenedBlob{std::make_shared<FileSource>(std::move(*file)), mark};
+}
+
+work::FileMark BlobFiles::mark_of(const BlobHash& hash) const {
+  const Result<FileReader> file = open_file(hash);
+  return file ? file->mark() : 0;
 }
 
 Result<BufferRef> BlobFiles::read_range(const BlobHash& hash, std::uint64_t offset,

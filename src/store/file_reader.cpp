@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 
 #include "tenzro/base/assert.hpp"
 #include "tenzro/base/bytes.hpp"
+#include "tenzro/crypto/blake3.hpp"
 
 #include "os_error.hpp"
 
@@ -28,6 +30,17 @@ std::string version_of(const struct stat& info) {
          std::to_string(info.st_mtim.tv_nsec);
 }
 
+/// With the time of the last change of the file's state: no program can set that back.
+work::FileMark mark_of(const struct stat& info) {
+  const std::string all = version_of(info) + "-" + std::to_string(info.st_size) + "-" +
+                          std::to_string(info.st_dev) + "-" + std::to_string(info.st_ctim.tv_sec) +
+                          "." + std::to_string(info.st_ctim.tv_nsec);
+  const Hash32 hash = crypto::blake3(all);
+  work::FileMark mark = 0;
+  std::memcpy(&mark, hash.data(), sizeof mark);
+  return mark == 0 ? 1 : mark;
+}
+
 }  // namespace
 
 Result<FileReader> FileReader::open(FileSystem& files, const std::string& path,
@@ -42,9 +55,16 @@ Result<FileReader> FileReader::open(FileSystem& files, const std::string& path,
   if (!fd.is_open()) return fail(os_error(called, "open", errno));
   if (::fstat(fd.get(), &info) != 0) return fail(os_error(called, "inspect", errno));
   if (!S_ISREG(info.st_mode)) return fail(not_regular(called));
-  return FileReader(files, called, std::move(fd), static_cast<std::uint64_t>(info.st_size),
-                    version_of(info));
+  return FileReader(files, called, std::move(fd), info);
 }
+
+FileReader::FileReader(FileSystem& files, std::string name, Fd fd, const struct stat& info)
+    : files_(&files),
+      name_(std::move(name)),
+      fd_(std::move(fd)),
+      size_bytes_(static_cast<std::uint64_t>(info.st_size)),
+      version_(version_of(info)),
+      mark_(mark_of(info)) {}
 
 Status FileReader::read_at(std::uint64_t offset, std::span<std::byte> to) const {
   while (!to.empty()) {

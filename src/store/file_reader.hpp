@@ -9,9 +9,12 @@
 #include <span>
 #include <string>
 
+#include <sys/stat.h>
+
 #include "tenzro/base/buffer.hpp"
 #include "tenzro/base/result.hpp"
 #include "tenzro/store/file_system.hpp"
+#include "tenzro/work/job.hpp"
 
 #include "fd.hpp"
 
@@ -30,6 +33,9 @@ class FileReader {
   /// What tells the file, as it was on open, from one that was written since or put in its place.
   [[nodiscard]] const std::string& version() const { return version_; }
 
+  /// The same as a number, never 0: of its size and the time of its last change of any kind too.
+  [[nodiscard]] work::FileMark mark() const { return mark_; }
+
   /// Fills `to`. Error: io, also where the file ends early.
   [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> to) const;
   /// Tells the system that all of it will be read, from the beginning: it reads on while others
@@ -39,19 +45,14 @@ class FileReader {
   [[nodiscard]] Result<BufferRef> read(std::uint64_t offset, std::uint64_t length) const;
 
  private:
-  FileReader(FileSystem& files, std::string name, Fd fd, std::uint64_t size_bytes,
-             std::string version)
-      : files_(&files),
-        name_(std::move(name)),
-        fd_(std::move(fd)),
-        size_bytes_(size_bytes),
-        version_(std::move(version)) {}
+  FileReader(FileSystem& files, std::string name, Fd fd, const struct stat& info);
 
   FileSystem* files_;
   std::string name_;
   Fd fd_;
   std::uint64_t size_bytes_;
   std::string version_;
+  work::FileMark mark_;
 };
 
 }  // namespace tenzro::store

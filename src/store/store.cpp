@@ -130,6 +130,7 @@ struct Store::State {
   work::StoreResult whole(const work::ReadBlob& read);
   work::StoreResult opened(const work::OpenPartial& open);
   work::StoreResult published(const work::PublishBlob& publish);
+  work::StoreResult saved_holding(const work::SaveHolding& save);
 
   [[nodiscard]] Error too_large(std::uint64_t bytes) const {
     return {ErrorCode::no_space, "blob",
@@ -155,7 +156,7 @@ void Store::State::answer(JobId id, const work::StoreOp& op) {
   const Result<std::shared_ptr<ArrivingFile>> file = shelf->blobs().begin_read(*read);
   if (!file) return completion(id, fail(file.error()));
   const bool is_large = (*file)->size_bytes() >= kArrivingBytesMin;
-  if (is_large) completion(id, work::StoreOutput(work::Arriving{*file}));
+  if (is_large) completion(id, work::StoreOutput(work::Arriving{*file, (*file)->mark()}));
   (*file)->fill(read->wants_hash, beside());
   if (!is_large) completion(id, to_output((*file)->whole()));
 }
@@ -174,10 +175,15 @@ work::StoreResult Store::State::published(const work::PublishBlob& publish) {
   return to_output(std::move(published));
 }
 
+work::StoreResult Store::State::saved_holding(const work::SaveHolding& save) {
+  if (Status status = shelf->save(save); !status) return fail(status.error());
+  return work::StoreOutput(work::Saved{shelf->blobs().mark_of(save.row.hash)});
+}
+
 work::StoreResult Store::State::run(const work::StoreOp& op) {
   return std::visit(
       Overloaded{
-          [this](const work::SaveHolding& save) { return saved(shelf->save(save)); },
+          [this](const work::SaveHolding& save) { return saved_holding(save); },
           [this](const work::RemoveHolding& remove) { return removed(shelf->remove(remove)); },
           [this](const work::PublishBlob& publish) { return published(publish); },
           [this](const work::ReadBlob& read) { return whole(read); },

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -72,6 +73,15 @@ ExpertFacts facts_of(const compute::ExpertView& view, std::uint64_t resident_byt
           .resident_bytes = resident_bytes};
 }
 
+/// Refused before anything of its size is read, where not even slices of it fit.
+Status check_room(const compute::ExpertMemory& memory, std::uint64_t memory_bytes_max) {
+  if (memory.stream_bytes_min <= memory_bytes_max) return {};
+  return fail(ErrorCode::no_space, "weights",
+              "an expert that takes " + std::to_string(memory.held_bytes) + " bytes of memory, " +
+                  std::to_string(memory.stream_bytes_min) +
+                  " to be run from disk by slices, may have " + std::to_string(memory_bytes_max));
+}
+
 Result<AdmittedExpert> admit_by_slices(const AdmitExpert& job, std::uint64_t memory_bytes_max,
                                        const JobContext& context) {
   const std::shared_ptr<const compute::WeightSource> source =
@@ -80,28 +90,45 @@ Result<AdmittedExpert> admit_by_slices(const AdmitExpert& job, std::uint64_t mem
   const auto hash = is_known ? Result<BlobHash>(*job.expected_hash)
                              : check_hash(*source, job.expected_hash, memory_bytes_max);
   if (!hash) return tl::unexpected<Error>(hash.error());
-  const auto blob = wire::open_expert_blob(
-      source, is_known ? wire::Values::known : wire::Values::unknown, memory_bytes_max);
+  auto blob = wire::open_expert_blob(source, wire::Values::known, memory_bytes_max);
   if (!blob) return tl::unexpected<Error>(blob.error());
+  const auto memory = context.backend.memory_of(blob->view);
+  if (!memory) return tl::unexpected<Error>(memory.error());
+  if (Status room = check_room(*memory, memory_bytes_max); !room)
+    return tl::unexpected<Error>(room.error());
+  if (!is_known) {
+    blob = wire::open_expert_blob(source, wire::Values::unknown, memory_bytes_max);
+    if (!blob) return tl::unexpected<Error>(blob.error());
+  }
   auto resident = context.backend.upload_expert(blob->view, context.executor);
   if (!resident) return tl::unexpected<Error>(resident.error());
-  const bool is_streamed = (*resident)->is_streamed();
-  const std::uint64_t bytes = is_streamed ? source->size_bytes() : (*resident)->bytes();
-  return AdmittedExpert{std::move(*resident), facts_of(blob->view, bytes), *hash};
+  return AdmittedExpert{std::move(*resident), facts_of(blob->view, memory->held_bytes), *hash,
+                        memory->stream_bytes_min};
 }
 
 /// Whatever came of the bytes, unchecked but for their values.
 Result<AdmittedExpert> pack_arriving(const AdmitExpert& job, const JobContext& context) {
   using wire::Values;
-  auto blob =
-      wire::open_expert_blob(job.arriving, job.are_values_known ? Values::known : Values::as_viewed,
-                             std::numeric_limits<std::uint64_t>::max(), job.arriving->size_bytes());
+  const auto open = [&job](Values values) {
+    return wire::open_expert_blob(job.arriving, values, std::numeric_limits<std::uint64_t>::max(),
+                                  job.arriving->size_bytes());
+  };
+  auto blob = open(job.are_values_known ? Values::known : Values::as_viewed);
   if (!blob) return tl::unexpected<Error>(blob.error());
+  const auto memory = context.backend.memory_of(blob->view);
+  if (!memory) return tl::unexpected<Error>(memory.error());
+  AdmittedExpert admitted{nullptr, facts_of(blob->view, memory->held_bytes),
+                          job.expected_hash.value_or(BlobHash{}), memory->stream_bytes_min};
+  if (job.held_bytes_max && memory->held_bytes > *job.held_bytes_max) {
+    if (job.are_values_known) return admitted;
+    blob = open(Values::unknown);  // nobody views them now
+    if (!blob) return tl::unexpected<Error>(blob.error());
+    return admitted;
+  }
   auto resident = context.backend.upload_expert(blob->view, context.executor);
   if (!resident) return tl::unexpected<Error>(resident.error());
-  const std::uint64_t bytes = (*resident)->bytes();
-  return AdmittedExpert{std::move(*resident), facts_of(blob->view, bytes),
-                        job.expected_hash.value_or(BlobHash{})};
+  admitted.resident = std::move(*resident);
+  return admitted;
 }
 
 Result<AdmittedExpert> admit_arriving(const AdmitExpert& job, const JobContext& context) {
@@ -138,11 +165,15 @@ Result<AdmittedExpert> admit_expert(const AdmitExpert& job, const JobContext& co
   if (!hash) return tl::unexpected<Error>(hash.error());
   const auto blob = wire::parse_expert_blob(job.blob.bytes());
   if (!blob) return tl::unexpected<Error>(blob.error());
-  if (job.only_checks) return AdmittedExpert{nullptr, facts_of(blob->view, job.blob.size()), *hash};
+  const auto memory = context.backend.memory_of(blob->view);
+  if (!memory) return tl::unexpected<Error>(memory.error());
+  AdmittedExpert admitted{nullptr, facts_of(blob->view, memory->held_bytes), *hash,
+                          memory->stream_bytes_min};
+  if (job.held_bytes_max && memory->held_bytes > *job.held_bytes_max) return admitted;
   auto resident = context.backend.upload_expert(blob->view, context.executor);
   if (!resident) return tl::unexpected<Error>(resident.error());
-  const std::uint64_t bytes = (*resident)->bytes();
-  return AdmittedExpert{std::move(*resident), facts_of(blob->view, bytes), *hash};
+  admitted.resident = std::move(*resident);
+  return admitted;
 }
 
 Result<AdmittedGate> admit_gate(const AdmitGate& job, const JobContext& context) {

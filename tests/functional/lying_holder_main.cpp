@@ -24,9 +24,9 @@ class NanBackend final : public compute::Backend {
 
   [[nodiscard]] std::vector<compute::Device> devices() const override { return real_->devices(); }
 
-  [[nodiscard]] bool supports(const compute::ExpertView& expert,
-                              compute::Profile profile) const override {
-    return real_->supports(expert, profile);
+  [[nodiscard]] Result<compute::ExpertMemory> memory_of(
+      const compute::ExpertView& expert) const override {
+    return real_->memory_of(expert);
   }
 
   [[nodiscard]] Result<std::shared_ptr<const compute::ResidentExpert>> upload_expert(

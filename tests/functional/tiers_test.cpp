@@ -195,6 +195,64 @@ TEST(Tiers, ExpertOfTwiceTheBudgetIsServedFromDiskWithinTheBudget) {
   for (const std::string& output : outputs) EXPECT_EQ(output, outputs[0]);
 }
 
+/// An expert that becomes sixteen times its blob when it is packed; too large even by slices.
+TEST(Tiers, NarrowExpertThatNoBudgetTakesIsRefusedByUriAndInlineAndTakesNoMemory) {
+  const TempFolder folder;
+  DaemonProcess daemon(folder.path() + "/a", {.arguments = {"--config", config_in(folder.path())}});
+  ASSERT_TRUE(daemon.is_ready()) << daemon.log();
+  const RpcClient client(daemon.rpc());
+  for (const bool is_wide : {true, false}) {
+    const std::uint32_t wide = 1'200'000;
+    const std::string blob(
+        random_expert(1, is_wide ? wide : 1, is_wide ? 1 : wide, tensor::WeightType::f32).text());
+    const HttpAnswer put = client.send("PUT", "/blob", {}, blob);
+    ASSERT_EQ(put.status, 201) << put.body;
+    forget_peak(daemon.pid());
+    const auto uri = nlohmann::json::parse(put.body).value("tenzro_uri", "");
+    const HttpAnswer by_uri = client.post(load_body(0, "uri", uri));
+    const HttpAnswer sent = client.post(load_body(0, "blob_base64", base64_of(blob)));
+    for (const HttpAnswer& answer : {by_uri, sent}) {
+      const auto reply = nlohmann::json::parse(answer.body);
+      const auto error = reply.value("error", nlohmann::json::object());
+      const std::string message = error.value("message", "");
+      EXPECT_NE(message.find("to be run from disk by slices"), std::string::npos) << answer.body;
+    }
+    if (!kIsInstrumented) {
+      EXPECT_LE(memory_of(daemon.pid(), "VmHWM"), kBudget + kBeside);
+    }
+  }
+  EXPECT_TRUE(client.result("tenzro_moeExpertStatus", {})["experts"].empty());
+}
+
+/// The same, packed to less than the budget: it comes in by what it needs.
+TEST(Tiers, NarrowExpertThatFitsWhenItIsPackedIsServedWithinTheBudget) {
+  const TempFolder folder;
+  DaemonProcess daemon(folder.path() + "/a", {.arguments = {"--config", config_in(folder.path())}});
+  ASSERT_TRUE(daemon.is_ready()) << daemon.log();
+  const RpcClient client(daemon.rpc());
+  constexpr std::uint32_t kWide = 200'000;  // 26 MB packed
+  const std::string blob(random_expert(1, kWide, 1, tensor::WeightType::f32).text());
+  const HttpAnswer put = client.send("PUT", "/blob", {}, blob);
+  ASSERT_EQ(put.status, 201) << put.body;
+  const auto uri = nlohmann::json::parse(put.body).value("tenzro_uri", "");
+  forget_peak(daemon.pid());
+  std::set<std::string> outputs;
+  const std::pair<const char*, std::string> sources[] = {{"uri", uri},
+                                                         {"blob_base64", base64_of(blob)}};
+  for (const auto& [name, value] : sources) {
+    const auto reply = nlohmann::json::parse(client.post(load_body(0, name, value)).body);
+    EXPECT_TRUE(reply.contains("result")) << reply;
+    outputs.insert(execute(client, 0, kWide)["outputs"].dump());
+  }
+  EXPECT_EQ(outputs.size(), 1U);
+  if (!kIsInstrumented) {
+    EXPECT_LE(memory_of(daemon.pid(), "VmHWM"), kBudget + kBeside);
+  }
+  const auto status = client.result("tenzro_moeExpertStatus", {});
+  EXPECT_LE(status.value("memory_bytes", kBudget + 1), kBudget);
+  EXPECT_EQ(status.value("admissions_over_budget", 1), 0);
+}
+
 TEST(Tiers, ModelsWhoseNamesDifferInOddCharactersOnlyAreDifferentModels) {
   const TempFolder folder;
   DaemonProcess daemon(folder.path() + "/a", {.arguments = {"--config", config_in(folder.path())}});

@@ -218,6 +218,42 @@ TEST_F(Streamed, IsPackedAsItIsReadWhereItsMemoryTakesItAndThenNeedsItsSourceNoM
   EXPECT_TRUE(read->is_streamed());
 }
 
+TEST_F(Streamed, MemoryIsKnownBeforeItIsTakenAlsoOfExpertsNarrowerThanAPanel) {
+  struct Shape {
+    std::uint32_t d_model;
+    std::uint32_t d_ff;
+    WeightType type;
+  };
+
+  Prng prng(8);
+  for (const Shape& shape : {Shape{256, 512, WeightType::q4_k}, Shape{96, 160, WeightType::q8_0},
+                             Shape{2048, 1, WeightType::f32}, Shape{1, 2048, WeightType::f32},
+                             Shape{7, 901, WeightType::bf16}, Shape{33, 5, WeightType::f16}}) {
+    const std::string where = std::to_string(shape.d_model) + " x " + std::to_string(shape.d_ff);
+    const auto expert = make_expert({shape.d_model, shape.d_ff}, shape.type, shape.type,
+                                    Activation::silu, Biases::present, 5);
+    const auto memory = backend_->memory_of(expert.view());
+    ASSERT_TRUE(memory) << where;
+    const auto whole = backend_->upload_expert(expert.view(), serial_).value();
+    EXPECT_EQ(memory->held_bytes, whole->bytes()) << where;
+    const auto source = std::make_shared<Source>(expert.view());
+    EXPECT_EQ(memory->stream_bytes_min, least_memory(*backend_, expert, serial_)) << where;
+    const auto seen = backend_->memory_of(streamed(expert, source, 0));
+    ASSERT_TRUE(seen) << where;
+    EXPECT_EQ(seen->stream_bytes_min, memory->stream_bytes_min) << where;
+    const auto input = testing::make_rows(3, shape.d_model, prng);
+    std::vector<float> expected;
+    ASSERT_TRUE(run_into(expected, *backend_, *whole, input, shape.d_model, serial_));
+    for (const std::uint64_t room : {memory->stream_bytes_min, std::uint64_t{1} << 22U}) {
+      const auto read = backend_->upload_expert(streamed(expert, source, room), serial_).value();
+      EXPECT_LE(read->bytes(), room) << where;
+      std::vector<float> out;
+      ASSERT_TRUE(run_into(out, *backend_, *read, input, shape.d_model, serial_));
+      EXPECT_EQ(testing::first_difference(expected, out), "") << where << " in " << room;
+    }
+  }
+}
+
 TEST_F(Streamed, ThatDoesNotFitEvenBySlicesIsRefusedWithItsNumbers) {
   const auto refused = backend_->upload_expert(streamed(expert_, source_, 1000), serial_);
   ASSERT_FALSE(refused);

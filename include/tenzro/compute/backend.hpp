@@ -3,6 +3,8 @@
 /// The compute seam: what runs matrix work, behind at most eight virtuals.
 ///
 /// Rules
+///  - What an expert takes is known before it is uploaded: narrow ones may become many times what
+///    they were, and whoever keeps a budget must know that first.
 ///  - Weights are uploaded (and repacked) once, at load; a run never copies them. A resident object
 ///  frees
 ///    its memory when its last handle goes, and is immutable in between, so any thread may run over
@@ -120,6 +122,16 @@ struct MatmulJob {
   float* out = nullptr;  ///< [input_rows, rows]
 };
 
+/// What an expert takes, as its types and shapes have it.
+struct ExpertMemory {
+  /// Where its bytes are in memory: `bytes()` of what is made of it. Also where it is packed as it
+  /// is read.
+  std::uint64_t held_bytes = 0;
+  /// The least `memory_bytes_max` that its stream can be uploaded with, to be packed or to be run
+  /// by slices.
+  std::uint64_t stream_bytes_min = 0;
+};
+
 struct Device {
   std::string name;
   std::uint64_t memory_bytes = 0;
@@ -132,8 +144,15 @@ class Backend {
   /// "cuda", ...
   [[nodiscard]] virtual std::string_view name() const = 0;
   [[nodiscard]] virtual std::vector<Device> devices() const = 0;
-  /// Whether an expert of these types and this shape can be uploaded and run in `profile`.
-  [[nodiscard]] virtual bool supports(const ExpertView& expert, Profile profile) const = 0;
+  /// What an expert of these types and shapes would take, before anything is made of it. Error:
+  /// runtime, for one that cannot be uploaded.
+  [[nodiscard]] virtual Result<ExpertMemory> memory_of(const ExpertView& expert) const = 0;
+
+  /// Whether it can be uploaded, and run in every profile.
+  [[nodiscard]] bool supports(const ExpertView& expert) const {
+    return memory_of(expert).has_value();
+  }
+
   /// Error: runtime; no_space, also where not even slices fit a stream's `memory_bytes_max`.
   [[nodiscard]] virtual Result<std::shared_ptr<const ResidentExpert>> upload_expert(
       const ExpertView& expert, Executor& executor) = 0;

@@ -22,6 +22,10 @@
 ///  One that does not fit even so never comes in: whoever uses it runs over its blob, and what
 ///  counts is the scratch for the slices, until the last lease lets go. It stays on the disk tier.
 ///  The background does the same beside what is in memory, but brings no scratch.
+///  - A job makes nothing larger than what is reserved for it. It says what else the expert needs:
+///  it comes in by that, or ends on disk, or is refused where it could never be used here. Why:
+///  narrow experts become many times their blobs.
+///  - A blob is hashed at its first use in this life, and again where it is another file since.
 ///  - Bytes that a request brought are in memory before anybody asks. They are counted at once, and
 ///  never wait: where there is no room for what they become they end on disk, and where there is
 ///  none for themselves the load is refused, with the numbers.
@@ -136,8 +140,9 @@ class Holder {
     bool is_wanted = false;  ///< stands in `wanted_`
     bool is_reading = false;
     bool has_failed_read = false;  ///< not tried again in the background
-    bool is_checked = false;       ///< its blob was hashed in this life
-    bool is_damage_told = false;   ///< since it was last read well
+    bool is_checked = false;       ///< its blob was hashed in this life, as the file below
+    work::FileMark file = 0;
+    bool is_damage_told = false;  ///< since it was last read well
     /// What `resident` is of the budget: all of the expert, or the scratch for its slices.
     std::uint64_t held_bytes = 0;
 
@@ -176,17 +181,20 @@ class Holder {
   void fail_load(Load& load, const Error& error, Outbox& out);
   [[nodiscard]] bool begin_waiting_load(std::size_t at, Outbox& out);
   void reserve_for(Load& load, std::uint64_t bytes);
-  void commit_expert(Load& load, Outbox& out);
+  bool take_expert(Load& load, const work::AdmittedExpert& expert, Outbox& out);
+  bool begin_again(Load& load, Outbox& out);
+  std::uint64_t held_bytes_max(Load& load, Outbox& out);
+  void commit_expert(Load& load, bool is_checked, Outbox& out);
   void commit_gate(Load& load, Outbox& out);
   void on_removed(const Removal& removal, const work::StoreResult& result, Outbox& out);
   void withdraw_expert(Experts::iterator it, const Error& error, Outbox& out);
   void withdraw_gate(std::map<LayerKey, GateEntry>::iterator it, Outbox& out);
-
   // reads.cpp: from disk to memory
   void begin_read(Read read, Outbox& out);
   void on_blob_read(Read read, const work::StoreResult& result, Outbox& out);
   void on_read_admitted(const Read& read, const work::JobResult& result, Outbox& out);
   void end_read(const Read& read);
+  void read_again(const ExpertKey& key, const work::AdmittedExpert& expert, Outbox& out);
   void fail_read(const Read& read, const Error& error, Outbox& out);
   void on_quarantined(const BlobHash& hash, const work::StoreResult& result, Outbox& out);
   void pump(Outbox& out);
@@ -214,7 +222,7 @@ class Holder {
     return counters_.memory_bytes + reserved_bytes_;
   }
 
-  /// What bringing in so many bytes takes: a blob is about as large as what it becomes.
+  /// What bringing in so many bytes takes: of what is known to become of a blob, or of the blob.
   [[nodiscard]] Passage passage_of(std::uint64_t bytes) const;
   /// The same of `room`, to be held there; nothing where they do not fit.
   [[nodiscard]] std::optional<Passage> passage_within(std::uint64_t room,
@@ -224,6 +232,8 @@ class Holder {
     return passage_of(entry.row.facts.resident_bytes);
   }
 
+  [[nodiscard]] bool is_servable(const work::AdmittedExpert& expert) const;
+  [[nodiscard]] Error too_large(const work::AdmittedExpert& expert) const;
   /// Scratch for the slices of an expert that is not held.
   [[nodiscard]] std::uint64_t stream_bytes() const;
 

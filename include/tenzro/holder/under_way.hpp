@@ -31,6 +31,9 @@ struct Load {
   bool is_by_slices = false;
   bool is_only_checked = false;
   std::uint64_t slices_bytes = 0;  ///< what reading it by slices may take
+  bool is_again = false;           ///< it needed more than its blob let expect
+  /// Of the store's blob, as it was read.
+  std::optional<work::FileMark> file;
 };
 
 /// A blob on its way from disk to memory.
@@ -41,6 +44,7 @@ struct Read {
   bool is_background = false;
   bool is_by_slices = false;
   std::uint64_t bytes = 0;  ///< reserved from the budget
+  work::FileMark file = 0;  ///< of its blob
 };
 
 struct Removal {

@@ -55,8 +55,9 @@ struct AdmitExpert {
   /// Values of a blob of this hash were checked before, in this life of the process. For
   /// `arriving`.
   bool are_values_known = false;
-  /// `blob` is checked and nothing made of it.
-  bool only_checks = false;
+  /// Of bytes that are in memory, or come: what they become takes so much at most, beside them. Of
+  /// an expert that needs more nothing is made: it is checked, and its facts say what it needs.
+  std::optional<std::uint64_t> held_bytes_max = std::nullopt;
 };
 
 struct ExpertFacts {
@@ -65,7 +66,7 @@ struct ExpertFacts {
   std::optional<tensor::WeightType> gate_type;  ///< absent for two-matrix experts
   tensor::WeightType up_type = tensor::WeightType::f32;
   tensor::WeightType down_type = tensor::WeightType::f32;
-  /// Bytes the resident form really holds; of one that is read by slices, those of its blob.
+  /// Bytes the resident form holds, or would hold where it is not made.
   std::uint64_t resident_bytes = 0;
 
   /// True where every projection is block-quantised (the Q8_0 carrier then loses nothing).
@@ -75,9 +76,12 @@ struct ExpertFacts {
 };
 
 struct AdmittedExpert {
-  std::shared_ptr<const compute::ResidentExpert> resident;  ///< null where it was only checked
+  /// Null: it needs more than it may have.
+  std::shared_ptr<const compute::ResidentExpert> resident;
   ExpertFacts facts;
   BlobHash hash{};
+  /// The least `memory_bytes_max` that it can be admitted with.
+  std::uint64_t stream_bytes_min = 0;
 };
 
 struct AdmitGate {
@@ -322,7 +326,13 @@ using StoreOp =
                  ReadSource, OpenPartial, WritePartial, FinishPartial, ClosePartial, ReleaseBlob,
                  ReadBlobRange, LogJob, ForgetJob, CheckSpace>;
 
-struct Saved {};
+/// Tells a blob's file from one that was put in its place, and from itself before it was written
+/// to; 0: nobody can tell.
+using FileMark = std::uint64_t;
+
+struct Saved {
+  FileMark file = 0;  ///< of a holding: its blob's
+};
 
 struct Removed {
   bool existed = false;
@@ -335,10 +345,12 @@ struct Published {
 
 struct OpenedBlob {
   std::shared_ptr<const compute::WeightSource> source;
+  FileMark file = 0;
 };
 
 struct Arriving {
   std::shared_ptr<const ArrivingBlob> blob;
+  FileMark file = 0;
 };
 
 struct ReadBytes {
@@ -348,6 +360,7 @@ struct ReadBytes {
   /// Of a source: the size of the whole file, and what tells it from one that was changed.
   std::uint64_t file_bytes = 0;
   std::string version = {};
+  FileMark file = 0;  ///< of a blob
 };
 
 using StoreOutput = std::variant<Saved, Removed, Published, ReadBytes, Arriving, OpenedBlob,

@@ -47,8 +47,8 @@ std::vector<compute::Device> CpuBackend::devices() const {
   return {{.name = std::string(name()), .memory_bytes = physical_memory_bytes()}};
 }
 
-bool CpuBackend::supports(const compute::ExpertView& expert, compute::Profile /*profile*/) const {
-  return check_expert(expert).has_value();
+Result<compute::ExpertMemory> CpuBackend::memory_of(const compute::ExpertView& expert) const {
+  return packed_memory_of(expert);
 }
 
 Result<std::shared_ptr<const compute::ResidentExpert>> CpuBackend::upload_expert(

@@ -15,8 +15,8 @@ class CpuBackend final : public compute::Backend {
 
   [[nodiscard]] std::string_view name() const override;
   [[nodiscard]] std::vector<compute::Device> devices() const override;
-  [[nodiscard]] bool supports(const compute::ExpertView& expert,
-                              compute::Profile profile) const override;
+  [[nodiscard]] Result<compute::ExpertMemory> memory_of(
+      const compute::ExpertView& expert) const override;
   [[nodiscard]] Result<std::shared_ptr<const compute::ResidentExpert>> upload_expert(
       const compute::ExpertView& expert, compute::Executor& executor) override;
   [[nodiscard]] Result<std::shared_ptr<const compute::ResidentMatrix>> upload_matrix(

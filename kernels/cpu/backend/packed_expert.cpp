@@ -50,7 +50,8 @@ constexpr std::size_t kReadBytesMax = std::size_t{256} << 10U;
 /// Least that is read at a time where an expert is packed as it is read: a panel of any matrix.
 std::size_t read_bytes_min(const compute::ExpertView& expert) {
   const auto panel = [](const compute::MatrixView& matrix) {
-    return kPanelOutputs * tensor::row_bytes(matrix.type, matrix.cols);
+    return std::min<std::size_t>(kPanelOutputs, matrix.rows) *
+           tensor::row_bytes(matrix.type, matrix.cols);
   };
   const std::size_t inward = std::max(panel(expert.up), expert.gate ? panel(*expert.gate) : 0);
   return std::max(inward, panel(expert.down));
@@ -66,7 +67,9 @@ class SourcePacker {
               std::uint8_t* to, PackedMatrix& packed) {
     const std::size_t row_bytes = tensor::row_bytes(matrix.type, matrix.cols);
     const std::size_t stride = panel_bytes(matrix.type, matrix.cols);
-    const std::size_t step = bytes_max_ / row_bytes / kPanelOutputs * kPanelOutputs;
+    const std::size_t fitting = bytes_max_ / row_bytes;
+    const std::size_t step =
+        fitting >= matrix.rows ? matrix.rows : fitting / kPanelOutputs * kPanelOutputs;
     for (std::size_t first = 0; first < matrix.rows; first += step) {
       const std::size_t rows = std::min<std::size_t>(step, matrix.rows - first);
       const auto bytes = source_->view(begin + first * row_bytes, rows * row_bytes, raw_);
@@ -90,6 +93,17 @@ class SourcePacker {
   std::size_t bytes_max_;
   std::vector<std::byte> raw_;
 };
+
+/// Of all three matrices.
+std::size_t packed_bytes_of(const compute::ExpertView& expert) {
+  return (expert.gate ? packed_bytes(*expert.gate) : 0) + packed_bytes(expert.up) +
+         packed_bytes(expert.down);
+}
+
+/// What packing it as it is read takes at least.
+std::size_t read_memory_min(const compute::ExpertView& expert) {
+  return packed_bytes_of(expert) + bias_bytes(expert) + read_bytes_min(expert);
+}
 
 tl::unexpected<Error> no_memory(std::size_t bytes) {
   return fail(ErrorCode::no_space, "weights", "no memory for " + std::to_string(bytes) + " bytes");
@@ -127,6 +141,13 @@ Status check_expert(const compute::ExpertView& expert) {
   return check_shape(*expert.gate, expert, "gate_proj.weight");
 }
 
+Result<compute::ExpertMemory> packed_memory_of(const compute::ExpertView& expert) {
+  if (auto checked = check_expert(expert); !checked) return fail(checked.error());
+  return compute::ExpertMemory{.held_bytes = packed_bytes_of(expert) + bias_bytes(expert),
+                               .stream_bytes_min = std::min<std::uint64_t>(
+                                   read_memory_min(expert), StreamedExpert::least_bytes(expert))};
+}
+
 Result<std::shared_ptr<const PackedExpert>> pack_expert(const compute::ExpertView& expert,
                                                         compute::Executor& executor) {
   if (auto checked = check_expert(expert); !checked) return fail(checked.error());
@@ -134,7 +155,7 @@ Result<std::shared_ptr<const PackedExpert>> pack_expert(const compute::ExpertVie
   packed->spec = expert.spec;
   const std::size_t gate_bytes = expert.gate ? packed_bytes(*expert.gate) : 0;
   const std::size_t up_bytes = packed_bytes(expert.up);
-  packed->memory = WeightMemory(gate_bytes + up_bytes + packed_bytes(expert.down));
+  packed->memory = WeightMemory(packed_bytes_of(expert));
   std::uint8_t* to = packed->memory.data();
   if (to == nullptr) return no_memory(packed->memory.size());
   if (expert.gate) packed->gate = pack_matrix(*expert.gate, expert.gate_bias, to, executor);
@@ -149,12 +170,9 @@ Result<std::shared_ptr<const compute::ResidentExpert>> open_expert(
   const compute::WeightStream& stream = *expert.stream;
   const std::size_t gate_bytes = expert.gate ? packed_bytes(*expert.gate) : 0;
   const std::size_t up_bytes = packed_bytes(expert.up);
-  const std::size_t all = gate_bytes + up_bytes + packed_bytes(expert.down);
-  const std::size_t biases = (expert.gate_bias.size() + expert.up_bias.size() +
-                              expert.down_bias.size() + 3 * kPanelOutputs) *
-                             sizeof(float);
-  const std::size_t least = read_bytes_min(expert);
-  if (all + biases + least > stream.memory_bytes_max) {
+  const std::size_t all = packed_bytes_of(expert);
+  const std::size_t least = read_memory_min(expert);
+  if (least > stream.memory_bytes_max) {
     auto streamed = StreamedExpert::make(expert, executor.concurrency());
     if (!streamed) return fail(streamed.error());
     return std::shared_ptr<const compute::ResidentExpert>(std::move(*streamed));
@@ -164,9 +182,10 @@ Result<std::shared_ptr<const compute::ResidentExpert>> open_expert(
   packed->memory = WeightMemory(all);
   std::uint8_t* to = packed->memory.data();
   if (to == nullptr) return no_memory(all);
-  const std::uint64_t room = stream.memory_bytes_max - all - biases;
+  const std::uint64_t room = stream.memory_bytes_max - least;
   const std::size_t raw =
-      std::max(least, static_cast<std::size_t>(std::min<std::uint64_t>(room, kReadBytesMax)));
+      std::max(read_bytes_min(expert),
+               static_cast<std::size_t>(std::min<std::uint64_t>(room, kReadBytesMax)));
   SourcePacker packer(*stream.source, raw, executor);
 
   struct Part {

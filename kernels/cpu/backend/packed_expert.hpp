@@ -36,6 +36,9 @@ struct PackedRouter final : compute::ResidentMatrix {
 /// Whether the parts fit each other and their bytes. Error: runtime, naming the projection.
 [[nodiscard]] Status check_expert(const compute::ExpertView& expert);
 
+/// What open_expert makes of it, and what that takes. Error: as check_expert.
+[[nodiscard]] Result<compute::ExpertMemory> packed_memory_of(const compute::ExpertView& expert);
+
 /// Error: as check_expert, or no_space.
 [[nodiscard]] Result<std::shared_ptr<const PackedExpert>> pack_expert(
     const compute::ExpertView& expert, compute::Executor& executor);

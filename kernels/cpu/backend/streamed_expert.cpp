@@ -20,21 +20,31 @@ std::size_t step_within(std::size_t outputs, std::size_t step, std::size_t multi
   return std::min(outputs, std::max(multiple, step / multiple * multiple));
 }
 
+StreamedMatrix streamed_matrix(const compute::MatrixView& matrix, std::uint64_t begin) {
+  return {
+      .type = matrix.type, .rows = matrix.rows, .cols = matrix.cols, .begin = begin, .bias = {}};
+}
+
+/// To whole panels.
+std::vector<float> padded(std::span<const float> bias) {
+  std::vector<float> values;
+  values.reserve(rounded_up(bias.size(), kPanelOutputs));
+  values.assign(bias.begin(), bias.end());
+  values.resize(rounded_up(bias.size(), kPanelOutputs), 0.0F);
+  return values;
+}
+
 }  // namespace
 
 std::size_t StreamedMatrix::panels_bytes(std::size_t outputs) const {
   return (outputs + kPanelOutputs - 1) / kPanelOutputs * kernels::panel_bytes(type, cols);
 }
 
-StreamedMatrix streamed_matrix(const compute::MatrixView& matrix, std::span<const float> bias,
-                               std::uint64_t begin) {
-  StreamedMatrix streamed{.type = matrix.type,
-                          .rows = matrix.rows,
-                          .cols = matrix.cols,
-                          .begin = begin,
-                          .bias = {bias.begin(), bias.end()}};
-  if (!bias.empty()) streamed.bias.resize(rounded_up(bias.size(), kPanelOutputs), 0.0F);
-  return streamed;
+std::size_t bias_bytes(const compute::ExpertView& expert) {
+  std::size_t values = 0;
+  for (const auto bias : {expert.gate_bias, expert.up_bias, expert.down_bias})
+    values += rounded_up(bias.size(), kPanelOutputs);
+  return values * sizeof(float);
 }
 
 Result<PackedMatrix> read_slice(const StreamedMatrix& matrix, std::size_t first, std::size_t count,
@@ -99,21 +109,29 @@ StreamedExpert::Slot StreamedExpert::make_slot() const {
   return slot;
 }
 
+void StreamedExpert::take_shapes(const compute::ExpertView& expert,
+                                 const compute::WeightStream& stream) {
+  if (expert.gate) gate = streamed_matrix(*expert.gate, stream.gate_begin);
+  up = streamed_matrix(expert.up, stream.up_begin);
+  down = streamed_matrix(expert.down, stream.down_begin);
+  steps = {.hidden = step_within(d_ff(), 0, kHiddenOutputsMin),
+           .output = step_within(d_model(), 0, kPanelOutputs)};
+}
+
+std::uint64_t StreamedExpert::least_bytes(const compute::ExpertView& expert) {
+  StreamedExpert least;
+  least.take_shapes(expert, compute::WeightStream{});
+  return least.slot_bytes() + kernels::bias_bytes(expert);
+}
+
 Result<std::shared_ptr<const StreamedExpert>> StreamedExpert::make(
     const compute::ExpertView& expert, std::size_t threads) {
   auto made = std::make_shared<StreamedExpert>();
   const compute::WeightStream& stream = *expert.stream;
   made->spec = expert.spec;
   made->source = stream.source;
-  if (expert.gate) made->gate = streamed_matrix(*expert.gate, expert.gate_bias, stream.gate_begin);
-  made->up = streamed_matrix(expert.up, expert.up_bias, stream.up_begin);
-  made->down = streamed_matrix(expert.down, expert.down_bias, stream.down_begin);
-  const std::size_t biases =
-      (made->up.bias.size() + made->down.bias.size() + (made->gate ? made->gate->bias.size() : 0)) *
-      sizeof(float);
-
-  made->steps = {.hidden = step_within(made->d_ff(), 0, kHiddenOutputsMin),
-                 .output = step_within(made->d_model(), 0, kPanelOutputs)};
+  made->take_shapes(expert, stream);
+  const std::size_t biases = bias_bytes(expert);
   const std::size_t least = made->slot_bytes();
   const std::uint64_t most = stream.memory_bytes_max;
   if (biases + least > most) {
@@ -121,6 +139,9 @@ Result<std::shared_ptr<const StreamedExpert>> StreamedExpert::make(
                 "an expert read by slices needs " + std::to_string(biases + least) +
                     " bytes of memory, and may have " + std::to_string(most));
   }
+  if (made->gate) made->gate->bias = padded(expert.gate_bias);
+  made->up.bias = padded(expert.up_bias);
+  made->down.bias = padded(expert.down_bias);
   const auto room = static_cast<std::size_t>(std::min<std::uint64_t>(most - biases, SIZE_MAX));
   const std::size_t slots = std::clamp<std::size_t>(room / std::max(least, kSlotBytesMax), 1,
                                                     std::min(threads, kSlotsMax));

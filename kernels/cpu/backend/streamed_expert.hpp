@@ -37,8 +37,8 @@ struct StreamedMatrix {
   [[nodiscard]] std::size_t panels_bytes(std::size_t outputs) const;
 };
 
-[[nodiscard]] StreamedMatrix streamed_matrix(const compute::MatrixView& matrix,
-                                             std::span<const float> bias, std::uint64_t begin);
+/// Of all biases, padded to whole panels.
+[[nodiscard]] std::size_t bias_bytes(const compute::ExpertView& expert);
 
 /// Reads outputs [first, first + count) into `raw` and packs them into `panels`; first is a
 /// multiple of kPanelOutputs. The result points into `panels`. Error: as the source's.
@@ -69,6 +69,9 @@ class StreamedExpert final : public compute::ResidentExpert {
   [[nodiscard]] static Result<std::shared_ptr<const StreamedExpert>> make(
       const compute::ExpertView& expert, std::size_t threads);
 
+  /// The least memory that it can be made with. Requires check_expert.
+  [[nodiscard]] static std::uint64_t least_bytes(const compute::ExpertView& expert);
+
   [[nodiscard]] std::size_t bytes() const override { return bytes_; }
 
   [[nodiscard]] bool is_streamed() const override { return true; }
@@ -94,6 +97,8 @@ class StreamedExpert final : public compute::ResidentExpert {
   [[nodiscard]] std::vector<Slot>& slots() const { return slots_; }
 
  private:
+  /// Types and shapes, and the smallest steps; no biases.
+  void take_shapes(const compute::ExpertView& expert, const compute::WeightStream& stream);
   [[nodiscard]] std::size_t raw_bytes() const;
   [[nodiscard]] std::size_t panel_bytes() const;
   [[nodiscard]] std::size_t values_bytes() const;

@@ -43,13 +43,18 @@ JobId job_of(const Outbox& out) {
   return JobId{};
 }
 
-class Unreadable final : public compute::ResidentExpert {
+class Streamed final : public compute::ResidentExpert {
  public:
+  explicit Streamed(bool is_readable) : is_readable_(is_readable) {}
+
   [[nodiscard]] std::size_t bytes() const override { return 20; }
 
   [[nodiscard]] bool is_streamed() const override { return true; }
 
-  [[nodiscard]] bool is_readable() const override { return false; }
+  [[nodiscard]] bool is_readable() const override { return is_readable_; }
+
+ private:
+  bool is_readable_;
 };
 
 TEST(DamagedBlobs, OneThatCouldNotBeReadWhileItRanIsCheckedAndWithdrawn) {
@@ -62,7 +67,7 @@ TEST(DamagedBlobs, OneThatCouldNotBeReadWhileItRanIsCheckedAndWithdrawn) {
   out.clear();
   ASSERT_TRUE(holder.acquire(LeaseId{1}, {"m", 0}, {0}, out));
   holder.on_store_done(job_of<work::OpenBlob>(out), work::StoreOutput(work::OpenedBlob{}), out);
-  work::AdmittedExpert admitted{.resident = std::make_shared<Unreadable>(), .hash = kShared};
+  work::AdmittedExpert admitted{.resident = std::make_shared<Streamed>(false), .hash = kShared};
   admitted.facts.resident_bytes = 200;
   holder.on_job_done(sent<work::Run>(out).at(0).id, work::JobOutput(admitted), out);
   ASSERT_EQ(sent<ExpertReady>(out).size(), 1U);
@@ -129,6 +134,113 @@ TEST(DamagedBlobs, OneThatWasGoodOnceAndCannotBeUsedNowIsCheckedByTheStore) {
   world.out.clear();
   world.holder.on_store_done(quarantine, work::StoreOutput(work::Removed{true}), world.out);
   EXPECT_FALSE(world.holder.expert({"m", 0, 0}).has_value());
+}
+
+TEST(CheckedBlobs, AreHashedAgainWhereTheirFileIsAnotherSince) {
+  for (const bool is_by_slices : {false, true}) {
+    work::JobIds ids;
+    Holder holder({.memory_budget_bytes = 100, .background_reads_max = 0}, ids);
+    Outbox out;
+    work::HoldingRow row = row_of(0, ExpertIndex{0}, kShared);
+    row.facts.resident_bytes = is_by_slices ? 200 : 40;
+    holder.on_index({row}, out);
+    std::uint64_t lease = 0;
+    const auto is_taken_as_it_is = [&](work::FileMark file) {
+      out.clear();
+      EXPECT_TRUE(holder.acquire(LeaseId{++lease}, {"m", 0}, {0}, out));
+      if (is_by_slices) {
+        holder.on_store_done(job_of<work::OpenBlob>(out),
+                             work::StoreOutput(work::OpenedBlob{nullptr, file}), out);
+      } else {
+        const work::ReadBytes bytes{.bytes = BufferRef::allocate(10), .file = file};
+        holder.on_store_done(job_of<work::ReadBlob>(out), work::StoreOutput(bytes), out);
+      }
+      const auto run = sent<work::Run>(out).at(0);
+      work::AdmittedExpert admitted{.resident = std::make_shared<Resident>(), .hash = kShared};
+      if (is_by_slices) admitted.resident = std::make_shared<Streamed>(true);
+      admitted.facts = row.facts;
+      holder.on_job_done(run.id, work::JobOutput(admitted), out);
+      holder.release_all(LeaseId{lease}, out);
+      holder.set_memory_budget(1, out);  // to disk
+      holder.set_memory_budget(100, out);
+      return std::get<work::AdmitExpert>(run.job).is_checked;
+    };
+    EXPECT_FALSE(is_taken_as_it_is(5)) << "the first use of this life";
+    EXPECT_TRUE(is_taken_as_it_is(5));
+    EXPECT_FALSE(is_taken_as_it_is(6)) << "another file";
+    EXPECT_TRUE(is_taken_as_it_is(6));
+    EXPECT_FALSE(is_taken_as_it_is(5));
+  }
+}
+
+TEST(CheckedBlobs, OfLoadsAreThoseOfTheFileThatWasReadAndIsThereWhenTheRowIs) {
+  for (const work::FileMark saved : {5U, 6U}) {
+    work::JobIds ids;
+    Holder holder({.memory_budget_bytes = 100, .background_reads_max = 0}, ids);
+    Outbox out;
+    const LoadSource source{.uri_hash = kShared, .is_inline = false, .stored_bytes = 10};
+    ASSERT_TRUE(holder.load_expert(RequestId{1}, {"m", 0, 0}, source, out));
+    const work::ReadBytes bytes{.bytes = BufferRef::allocate(10), .hash = kShared, .file = 5};
+    holder.on_store_done(job_of<work::ReadBlob>(out), work::StoreOutput(bytes), out);
+    work::AdmittedExpert admitted{.resident = std::make_shared<Resident>(), .hash = kShared};
+    admitted.facts.resident_bytes = 10;
+    holder.on_job_done(sent<work::Run>(out).at(0).id, work::JobOutput(admitted), out);
+    holder.on_store_done(job_of<work::SaveHolding>(out), work::StoreOutput(work::Saved{saved}),
+                         out);
+    holder.set_memory_budget(1, out);
+    holder.set_memory_budget(100, out);
+    out.clear();
+    ASSERT_TRUE(holder.acquire(LeaseId{1}, {"m", 0}, {0}, out));
+    const auto read = std::get<work::ReadBlob>(sent<Store>(out).at(0).op);
+    EXPECT_EQ(read.wants_hash, saved != 5);
+  }
+}
+
+TEST(Reads, WhatNeedsMoreThanItsRowSaysIsReadAgainByThatOnce) {
+  work::JobIds ids;
+  Holder holder({.memory_budget_bytes = 100, .background_reads_max = 0}, ids);
+  Outbox out;
+  holder.on_index({row_of(0, ExpertIndex{0}, kShared)}, out);
+  ASSERT_TRUE(holder.acquire(LeaseId{1}, {"m", 0}, {0}, out));
+  const auto read = [&](std::uint64_t needs, std::uint64_t streamed) {
+    const JobId id = job_of<work::ReadBlob>(out);
+    out.clear();
+    holder.on_store_done(id, work::StoreOutput(work::ReadBytes{BufferRef::allocate(10), kShared}),
+                         out);
+    const auto run = sent<work::Run>(out).at(0);
+    const std::uint64_t most = std::get<work::AdmitExpert>(run.job).held_bytes_max.value();
+    work::AdmittedExpert admitted{.resident = nullptr, .hash = kShared};
+    if (needs <= most) admitted.resident = std::make_shared<Resident>();
+    admitted.facts.resident_bytes = needs;
+    admitted.stream_bytes_min = streamed;
+    out.clear();
+    holder.on_job_done(run.id, work::JobOutput(admitted), out);
+    return most;
+  };
+  EXPECT_EQ(read(45, 20), 10U);
+  EXPECT_EQ(read(45, 20), 45U);
+  EXPECT_EQ(sent<ExpertReady>(out).size(), 1U);
+  EXPECT_EQ(holder.counters().memory_bytes, 45U);
+}
+
+TEST(Reads, WhatCouldNeverBeUsedHereIsRefusedToWhoeverWantsItWithTheNumbers) {
+  work::JobIds ids;
+  Holder holder({.memory_budget_bytes = 100, .background_reads_max = 0}, ids);
+  Outbox out;
+  holder.on_index({row_of(0, ExpertIndex{0}, kShared)}, out);
+  ASSERT_TRUE(holder.acquire(LeaseId{1}, {"m", 0}, {0}, out));
+  holder.on_store_done(job_of<work::ReadBlob>(out),
+                       work::StoreOutput(work::ReadBytes{BufferRef::allocate(10), kShared}), out);
+  work::AdmittedExpert admitted{.resident = nullptr, .hash = kShared};
+  admitted.facts.resident_bytes = 300;
+  admitted.stream_bytes_min = 70;
+  const JobId job = sent<work::Run>(out).at(0).id;
+  out.clear();
+  holder.on_job_done(job, work::JobOutput(admitted), out);
+  ASSERT_EQ(out.size(), 1U);
+  const std::string message = sent<ExpertUnavailable>(out).at(0).error.message();
+  EXPECT_NE(message.find("300"), std::string::npos) << message;
+  EXPECT_NE(message.find("70"), std::string::npos) << message;
 }
 
 TEST(DamagedBlobs, WholeOneIsCheckedByTheStoreOnceAndHashedAtTheNextRead) {

@@ -160,7 +160,7 @@ TEST(Loads,
   World world;
   const JobId first = world.begin(0, 30);
   const JobId second = world.begin(1, 30);
-  EXPECT_TRUE(std::get<work::AdmitExpert>(world.first<work::Run>().job).only_checks);
+  EXPECT_EQ(std::get<work::AdmitExpert>(world.first<work::Run>().job).held_bytes_max, 0U);
   EXPECT_EQ(world.holder.bytes_in_use(), 90U);
   world.out.clear();
   const BufferRef blob = BufferRef::copy_of(std::string(30, 'b'));
@@ -275,6 +275,88 @@ TEST(Loads, OneThatFillsTheBudgetEndsOnDiskAndGivesItsRoomBack) {
   EXPECT_FALSE(world.in_memory(1));
   EXPECT_TRUE(world.is_reading()) << "the expert that gave way comes back";
   EXPECT_EQ(world.holder.counters().memory_bytes, 0U);
+}
+
+/// Answers a load's job: it needs more than it may have, and so much.
+void need(World& world, JobId job, std::uint64_t held, std::uint64_t streamed) {
+  world.out.clear();
+  work::AdmittedExpert admitted{.resident = nullptr, .hash = BlobHash{7}};
+  admitted.facts.resident_bytes = held;
+  admitted.stream_bytes_min = streamed;
+  world.holder.on_job_done(job, work::JobOutput(std::move(admitted)), world.out);
+}
+
+TEST(Loads, WhatNeedsMoreThanItsBlobLetExpectComesInByWhatItNeeds) {
+  World world;
+  const JobId job = world.begin(0, 10);
+  EXPECT_EQ(std::get<work::AdmitExpert>(world.first<work::Run>().job).held_bytes_max, 11U);
+  need(world, job, 60, 20);
+  const auto again = world.first<work::Run>();
+  const auto& admit = std::get<work::AdmitExpert>(again.job);
+  EXPECT_EQ(admit.held_bytes_max, 60U);
+  EXPECT_TRUE(admit.is_checked);
+  EXPECT_EQ(admit.expected_hash, BlobHash{7});
+  world.save(world.admit(again.id, 0, 60));
+  EXPECT_TRUE(world.in_memory(0));
+  EXPECT_EQ(world.holder.counters().memory_bytes, 60U);
+}
+
+TEST(Loads, WhatNeedsMoreThanThereIsRoomForEndsOnDisk) {
+  World world;
+  const JobId job = world.begin(0, 10);
+  need(world, job, 95, 20);  // beside its blob that is more than 100
+  world.save(world.first<Store>().id);
+  EXPECT_FALSE(world.in_memory(0));
+  EXPECT_EQ(world.holder.counters().memory_bytes, 0U);
+  EXPECT_EQ(world.holder.facts({"m", 0, 0})->resident_bytes, 95U);
+}
+
+TEST(Loads, WhatCouldNeverBeUsedHereIsRefusedWithTheNumbersAndNotHeld) {
+  for (const bool is_inline : {true, false}) {
+    World world;
+    JobId job{};
+    if (is_inline) {
+      job = world.begin(0, 10);
+    } else {
+      const LoadSource source{.uri_hash = BlobHash{7}, .is_inline = false, .stored_bytes = 10};
+      ASSERT_TRUE(world.holder.load_expert(RequestId{1}, {"m", 0, 0}, source, world.out));
+      const JobId read = world.first<Store>().id;
+      const work::ReadBytes bytes{.bytes = BufferRef::allocate(10), .hash = BlobHash{7}};
+      world.out.clear();
+      world.holder.on_store_done(read, work::StoreOutput(bytes), world.out);
+      job = world.first<work::Run>().id;
+    }
+    need(world, job, 160, 51);  // slices have half the budget
+    EXPECT_EQ(world.count<Store>() + world.count<work::Run>() + world.count<ExpertChanged>(), 0U);
+    const auto loaded = world.first<ExpertLoaded>();
+    ASSERT_FALSE(loaded.status);
+    EXPECT_FALSE(loaded.is_blob_lost);
+    EXPECT_EQ(loaded.status.error().code, ErrorCode::no_space);
+    for (const char* number : {"160", "51", "100", "50"})
+      EXPECT_NE(loaded.status.error().message().find(number), std::string::npos) << number;
+    EXPECT_FALSE(world.holder.expert({"m", 0, 0}).has_value());
+    world.load(1, 50);  // all of the room is free again
+    EXPECT_TRUE(world.in_memory(1));
+  }
+}
+
+TEST(Loads, BlobOfTheStoreIsReadAgainByWhatItNeeds) {
+  World world;
+  const LoadSource source{.uri_hash = BlobHash{7}, .is_inline = false, .stored_bytes = 10};
+  ASSERT_TRUE(world.holder.load_expert(RequestId{1}, {"m", 0, 0}, source, world.out));
+  const JobId read = world.first<Store>().id;
+  const work::ReadBytes bytes{.bytes = BufferRef::allocate(10), .hash = BlobHash{7}};
+  world.out.clear();
+  world.holder.on_store_done(read, work::StoreOutput(bytes), world.out);
+  need(world, world.first<work::Run>().id, 60, 20);
+  const auto again = world.first<Store>();
+  EXPECT_TRUE(std::holds_alternative<work::OpenBlob>(again.op)) << "60 and 60 are more than 100";
+  world.out.clear();
+  world.holder.on_store_done(again.id, work::StoreOutput(work::OpenedBlob{}), world.out);
+  const auto run = world.first<work::Run>();
+  EXPECT_EQ(std::get<work::AdmitExpert>(run.job).memory_bytes_max, 85U);
+  world.save(world.admit(run.id, 0, 60));
+  EXPECT_TRUE(world.in_memory(0));
 }
 
 }  // namespace

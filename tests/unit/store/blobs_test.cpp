@@ -2,6 +2,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -168,6 +170,42 @@ TEST(Blobs, OneThatIsOpenIsReadInPartsAlsoAfterItWentAndItsEndIsAnError) {
   EXPECT_EQ(bytes, "3456");
   EXPECT_EQ(source.read(8, std::as_writable_bytes(std::span(bytes))).error().code, ErrorCode::io);
   EXPECT_EQ(node.call(work::OpenBlob{hash_of("absent")}).error().code, ErrorCode::not_found);
+}
+
+TEST(Blobs, FileIsToldFromOneInItsPlaceAndFromItselfBeforeItWasWrittenTo) {
+  TemporaryDirectory temporary;
+  NodeStore node(temporary / "data");
+  const std::string blob = "0123456789";
+  const BlobHash hash = hash_of(blob);
+  const auto saved = node.call(work::SaveHolding{expert_row(1, blob), BufferRef::copy_of(blob)});
+  ASSERT_TRUE(saved);
+  const work::FileMark mark = std::get<work::Saved>(*saved).file;
+  EXPECT_NE(mark, 0U);
+  const auto marks = [&] {
+    const auto read = [&](bool wants_hash) {
+      return std::get<work::ReadBytes>(
+                 *node.call(work::ReadBlob{.hash = hash, .wants_hash = wants_hash}))
+          .file;
+    };
+    return std::set<work::FileMark>{
+        read(false), read(true), std::get<work::OpenedBlob>(*node.call(work::OpenBlob{hash})).file};
+  };
+  EXPECT_EQ(marks(), std::set{mark});
+  const std::string path = node.path_of(hash);
+  const auto time = std::filesystem::last_write_time(path);
+  // Another file of that size and age.
+  std::ofstream(path + ".x") << "0123456780";
+  std::filesystem::last_write_time(path + ".x", time);
+  std::filesystem::rename(path + ".x", path);
+  const std::set<work::FileMark> replaced = marks();
+  ASSERT_EQ(replaced.size(), 1U);
+  EXPECT_NE(*replaced.begin(), mark);
+  // The same file, one byte longer.
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  std::ofstream(path, std::ios::app) << "1";
+  const std::set<work::FileMark> written = marks();
+  ASSERT_EQ(written.size(), 1U);
+  EXPECT_NE(*written.begin(), *replaced.begin());
 }
 
 TEST(Blobs, ErrorsOfReadsNameTheBlobAndNotItsFile) {

@@ -110,12 +110,15 @@ TEST_F(ArrivingExperts, WithAValueThatIsNotFiniteAreRefusedAsThoseWhoseBytesAreT
   std::copy(from.begin(), from.end(), blob.mutable_bytes().end() - 2 * sizeof(float));
   const auto whole = admit({.blob = blob});
   ASSERT_FALSE(whole);
-  const auto came = admit({.blob = {},
-                           .expected_hash = crypto::blake3(blob.bytes()),
-                           .arriving = std::make_shared<Coming>(blob)});
-  ASSERT_FALSE(came);
-  EXPECT_EQ(came.error().message(), whole.error().message());
-  EXPECT_EQ(came.error().code, whole.error().code);
+  for (const std::uint64_t held_bytes_max : {std::uint64_t{0}, std::uint64_t{1} << 30U}) {
+    const auto came = admit({.blob = {},
+                             .expected_hash = crypto::blake3(blob.bytes()),
+                             .arriving = std::make_shared<Coming>(blob),
+                             .held_bytes_max = held_bytes_max});
+    ASSERT_FALSE(came) << held_bytes_max;
+    EXPECT_EQ(came.error().message(), whole.error().message());
+    EXPECT_EQ(came.error().code, whole.error().code);
+  }
 }
 
 TEST_F(ArrivingExperts, ThatBreakOffAreTheErrorOfTheDisk) {
@@ -130,14 +133,29 @@ TEST_F(ArrivingExperts, ThatBreakOffAreTheErrorOfTheDisk) {
   }
 }
 
-TEST_F(ArrivingExperts, ThatAreOnlyCheckedHaveFactsAndNoWeights) {
+TEST_F(ArrivingExperts, ThatMayTakeNothingAreCheckedAndHaveFactsAndNoWeights) {
   const BufferRef blob = testing::random_expert(3, kWidth, kFfn, tensor::WeightType::q8_0);
-  const auto checked = admit({.blob = blob, .only_checks = true});
+  const auto checked = admit({.blob = blob, .held_bytes_max = 0});
   ASSERT_TRUE(checked);
   EXPECT_EQ(checked->resident, nullptr);
   EXPECT_EQ(checked->facts.d_ff, kFfn);
-  EXPECT_EQ(checked->facts.resident_bytes, blob.size());
+  EXPECT_GT(checked->facts.resident_bytes, 0U);
   EXPECT_EQ(checked->hash, crypto::blake3(blob.bytes()));
+}
+
+TEST_F(ArrivingExperts, ThatNeedMoreThanTheyMayTakeAreCheckedAllTheSame) {
+  const BufferRef blob = testing::random_expert(3, kWidth, kFfn, tensor::WeightType::q8_0);
+  const BlobHash hash = crypto::blake3(blob.bytes());
+  const auto whole = admit({.blob = blob});
+  ASSERT_TRUE(whole);
+  const auto checked = admit({.blob = {},
+                              .expected_hash = hash,
+                              .arriving = std::make_shared<Coming>(blob),
+                              .held_bytes_max = whole->facts.resident_bytes - 1});
+  ASSERT_TRUE(checked) << checked.error().message();
+  EXPECT_EQ(checked->resident, nullptr);
+  EXPECT_EQ(checked->facts.resident_bytes, whole->facts.resident_bytes);
+  EXPECT_EQ(checked->hash, hash);
 }
 
 }  // namespace
