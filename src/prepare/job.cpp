@@ -108,6 +108,7 @@ void Job::finish(rpc::PrepareState state, std::optional<std::string> error, Outb
   reads_.clear();
   parts_.clear();
   gate_parts_ = {};
+  gguf_parts_ = {};
   located_.clear();
   gguf_located_.clear();
   files_.clear();

@@ -21,6 +21,7 @@
 #include "tenzro/prepare/jobs.hpp"
 
 #include "checkpoint.hpp"
+#include "gguf_parts.hpp"
 #include "layer_plan.hpp"
 #include "record.hpp"
 #include "source_reader.hpp"
@@ -224,6 +225,7 @@ class Job {
   std::uint64_t file_bytes_ = 0;  ///< of the file being scanned
   Tensors located_;               ///< of the layer at work, from headers of safetensors
   Tensors gguf_located_;          ///< of every layer, from headers of GGUF files and of the imatrix
+  GgufParts gguf_parts_;
   std::map<JobId, Pending> pending_;
   std::map<ReadId, Pending> reads_;
   Parts<GatePlan> gate_parts_;
