@@ -19,6 +19,11 @@ constexpr std::uint64_t kIndexBytesMax = 64ULL << 20U;
 /// The eight length bytes and enough to recognise a page or a pointer file.
 constexpr std::uint64_t kPrefixBytes = 256;
 
+std::string too_large(const work::ReadBytes& read, std::uint64_t bytes_max) {
+  return "has " + std::to_string(read.file_bytes) + " bytes, at most " + std::to_string(bytes_max) +
+         " are read";
+}
+
 }  // namespace
 
 Result<SourceAddress> Job::find_source() const {
@@ -121,6 +126,10 @@ void Job::on_config(const work::StoreResult& result, Outbox& out) {
     refuse({ErrorCode::runtime, std::string(kConfigFile), *foreign}, out);
     return;
   }
+  if (read.file_bytes > kConfigBytesMax) {
+    refuse({ErrorCode::runtime, std::string(kConfigFile), too_large(read, kConfigBytesMax)}, out);
+    return;
+  }
   auto checkpoint = parse_checkpoint_config(read.bytes.text());
   if (!checkpoint) {
     refuse(checkpoint.error(), out);
@@ -160,10 +169,7 @@ void Job::on_index(const work::StoreResult& result, Outbox& out) {
   }
   const auto& read = std::get<work::ReadBytes>(*result);
   if (read.file_bytes > kIndexBytesMax) {
-    refuse({ErrorCode::runtime, std::string(kIndexFile),
-            "has " + std::to_string(read.file_bytes) + " bytes, at most " +
-                std::to_string(kIndexBytesMax) + " are read"},
-           out);
+    refuse({ErrorCode::runtime, std::string(kIndexFile), too_large(read, kIndexBytesMax)}, out);
     return;
   }
   index_ = read.bytes;

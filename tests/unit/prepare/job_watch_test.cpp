@@ -156,6 +156,14 @@ TEST(PrepareWatch, AnIndexThatIsSomethingElseIsSaidToBeThat) {
   EXPECT_EQ(error_of(world, call_for(folder.path())), name + ": is nested too deeply");
 }
 
+TEST(PrepareWatch, AConfigThatIsTooLargeIsSaidToBeThat) {
+  const CheckpointFolder folder(Shape{});
+  folder.write("config.json", "{\"a\":\"" + std::string(8U << 20U, 'x') + "\"}");
+  NodeWorld world;
+  EXPECT_EQ(error_of(world, call_for(folder.path())),
+            "start: config.json: has 8388616 bytes, at most 4194304 are read");
+}
+
 TEST(PrepareWatch, ARepositoryThatChangesBetweenItsFilesEndsTheJobNamingBothCommits) {
   const CheckpointFolder folder(Shape{});
   NodeWorld world;
