@@ -37,6 +37,9 @@ struct JobContext {
   Prng& prng;
 };
 
+/// How long a start waits for what the checkpoint says of itself.
+inline constexpr Duration kAnswerWithin = std::chrono::seconds(5);
+
 class Job {
  public:
   Job(std::string id, rpc::PrepareExpertsCall call, const JobContext& context);
@@ -204,6 +207,9 @@ class Job {
   [[nodiscard]] std::size_t later_layers() const;
   [[nodiscard]] rpc::PrepareStartedAnswer started_answer() const;
   void answer_started(RequestId waiter, Outbox& out) const;
+  [[nodiscard]] rpc::PrepareState shown_state() const;
+  /// Its caller need not wait for what the checkpoint says of itself.
+  void answer_in_time(Outbox& out);
 
   std::string id_;
   RequestId waiter_{};
@@ -235,6 +241,7 @@ class Job {
   rpc::PrepareState state_ = rpc::PrepareState::running;
   std::optional<std::string> error_;
   bool is_answered_ = false;
+  bool is_accepted_ = false;  ///< what the checkpoint says of itself suits the call
   bool was_refused_ = false;
   std::map<Slot, rpc::PreparedBlob> done_;
   std::map<LayerIndex, rpc::PreparedBlob> gates_done_;

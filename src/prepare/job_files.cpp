@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/tensor/safetensors.hpp"
@@ -145,9 +146,9 @@ void Job::on_config(const work::StoreResult& result, Outbox& out) {
 void Job::begin_accepted(Checkpoint checkpoint, Outbox& out) {
   checkpoint_ = std::move(checkpoint);
   if (call_.imatrix) files_to_scan_.push_back(*call_.imatrix);
-  if (!is_answered_) {
-    is_answered_ = true;
-    answer_started(waiter_, out);
+  if (!is_accepted_) {
+    is_accepted_ = true;
+    if (!std::exchange(is_answered_, true)) answer_started(waiter_, out);
     log(out);
   }
   check_published(out);

@@ -50,7 +50,7 @@ void Job::read_gguf_prefix(std::uint64_t bytes, Outbox& out) {
 void Job::on_gguf_prefix(const work::StoreResult& result, Outbox& out) {
   if (!result) {
     Error error = result.error();
-    if (!is_answered_) error = {ErrorCode::runtime, "source", error.message()};
+    if (!is_accepted_) error = {ErrorCode::runtime, "source", error.message()};
     return refuse(std::move(error), out);
   }
   const auto& read = std::get<work::ReadBytes>(*result);
