@@ -6,12 +6,14 @@
 #include <CLI/CLI.hpp>
 
 #include "commands.hpp"
+#include "files.hpp"
 #include "format.hpp"
 
 namespace tenzro::cli {
 namespace {
 
 constexpr std::int64_t kTimeoutSecondsMax = 86'400;
+constexpr std::uint64_t kAuthoritiesBytesMax = 16ULL << 20U;
 
 void add_global_flags(CLI::App& app, Settings& settings, std::int64_t& timeout_s) {
   app.add_option("--rpc", settings.rpc_url, "URL of the node's JSON-RPC listener")
@@ -37,6 +39,27 @@ void read_numbers_plainly(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
     if (option->get_type_name() == "UINT") option->check(plain);
   }
+}
+
+/// What would not be one word of a header line is refused.
+Outcome<void> check_token(std::string_view token) {
+  const bool is_token =
+      std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c < 0x7F; });
+  if (is_token) return {};
+  return failure(ExitCode::usage,
+                 "TENZRO_TOKEN: holds a character that no token has (want printable ASCII without "
+                 "spaces)");
+}
+
+/// The token and the authorities: an error now is clearer than one of the transfer.
+Outcome<void> check_secrets(const Settings& settings) {
+  if (settings.ca_file.empty()) return check_token(settings.token);
+  if (!settings.rpc_url.starts_with("https://"))
+    return failure(ExitCode::usage, "--ca-file: is for https, and --rpc is " + settings.rpc_url);
+  const auto authorities = read_file(settings.ca_file, kAuthoritiesBytesMax);
+  if (!authorities)
+    return failure(authorities.error().code, "--ca-file: " + authorities.error().message);
+  return check_token(settings.token);
 }
 
 /// The first word that no command took, where no command was chosen at all; else nothing. Why: the
@@ -97,8 +120,10 @@ std::variant<Parsed, Said> parse_command_line(std::vector<std::string> arguments
   }
   settings.timeout = std::chrono::seconds(timeout_s);
   Outcome<std::string> url = normalise_url(settings.rpc_url);
-  if (!url) return Said{url.error().code, url.error().message + "\n"};
+  if (!url) return Said{url.error().code, "--rpc: " + url.error().message + "\n"};
   settings.rpc_url = std::move(*url);
+  if (const auto usable = check_secrets(settings); !usable)
+    return Said{usable.error().code, usable.error().message + "\n"};
   return Parsed{std::move(settings), std::move(*selection.command)};
 }
 

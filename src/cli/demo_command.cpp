@@ -130,7 +130,7 @@ Outcome<DemoMesh> connect(Session& session, const DemoFlags& flags) {
   DemoMesh mesh{.router = session.node};
   for (const std::string& holder : flags.holders) {
     const auto url = normalise_url(holder);
-    if (!url) return failure(url.error());
+    if (!url) return failure(url.error().code, "--holder: " + url.error().message);
     Settings settings = session.settings;
     settings.rpc_url = *url;
     mesh.holders.push_back(std::make_unique<HttpNode>(settings));

@@ -18,7 +18,7 @@ Outcome<Json> wait_for_job(Session& session, const std::string& job_id) {
     if (!job) return job;
     const std::string state = text(*job, "state");
     if (state == "completed") return job;
-    if (state != "running")
+    if (state != "running" && state != "waiting")
       return failure(ExitCode::refused, "prepare job " + state + ": " + text(*job, "error"));
     if (!session.wait(kPollInterval)) return failure(ExitCode::interrupted, "interrupted");
   }

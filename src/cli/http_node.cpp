@@ -5,6 +5,8 @@
 
 #include <curl/curl.h>
 
+#include "tenzro/base/url.hpp"
+
 #include "files.hpp"
 #include "format.hpp"
 #include "interrupt.hpp"
@@ -18,11 +20,11 @@ constexpr std::size_t kQuoteBytesMax = 200;
 constexpr long kStalledBytesPerSecond = 1024;
 constexpr long kStalledSeconds = 60;
 constexpr int kJsonDepthMax = 64;
+/// The code of JSON-RPC.
+constexpr std::string_view kMethodNotFound = "-32601";
 
 struct CurlDeleter {
   void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
-
-  void operator()(CURLU* url) const { curl_url_cleanup(url); }
 
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
 
@@ -30,7 +32,6 @@ struct CurlDeleter {
 };
 
 using CurlHandle = std::unique_ptr<CURL, CurlDeleter>;
-using CurlUrl = std::unique_ptr<CURLU, CurlDeleter>;
 using Headers = std::unique_ptr<curl_slist, CurlDeleter>;
 using File = std::unique_ptr<std::FILE, CurlDeleter>;
 
@@ -41,19 +42,9 @@ void append(Headers& headers, const std::string& line) {
   headers.reset(longer);
 }
 
-std::string url_part(const std::string& url, CURLUPart part) {
-  const CurlUrl parsed(curl_url());
-  char* text = nullptr;
-  if (curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) return {};
-  if (curl_url_get(parsed.get(), part, &text, 0) != CURLUE_OK) return {};
-  std::string copy = text;
-  curl_free(text);
-  return copy;
-}
-
 bool is_loopback(const std::string& url) {
-  const std::string host = url_part(url, CURLUPART_HOST);
-  return host == "localhost" || host == "[::1]" || host.rfind("127.", 0) == 0;
+  const auto parsed = parse_url(url);
+  return parsed && is_loopback_host(parsed->host);
 }
 
 struct Received {
@@ -104,14 +95,16 @@ bool is_too_deep(std::string_view text) {
 }  // namespace
 
 Outcome<std::string> normalise_url(std::string_view text) {
+  // Neither is echoed: a password or a token may stand there.
+  if (text.find('@') != std::string_view::npos)
+    return failure(ExitCode::usage, "the URL names a user; a node's token is TENZRO_TOKEN");
+  if (text.find_first_of("?#") != std::string_view::npos)
+    return failure(ExitCode::usage, "the URL of a node has no query and no fragment");
   std::string url(text);
   if (url.find("://") == std::string::npos) url = "http://" + url;
   while (!url.empty() && url.back() == '/') url.pop_back();
-  const std::string scheme = url_part(url, CURLUPART_SCHEME);
-  if ((scheme != "http" && scheme != "https") || url_part(url, CURLUPART_HOST).empty()) {
-    return failure(ExitCode::usage,
-                   "--rpc: '" + printable(text) + "' is not an http:// or https:// URL");
-  }
+  if (const auto parsed = parse_url(url); !parsed)
+    return failure(ExitCode::usage, printable(parsed.error().message()));
   return url;
 }
 
@@ -120,8 +113,10 @@ Outcome<Json> read_answer(long status, std::string_view body) {
       is_too_deep(body) ? Json(Json::value_t::discarded) : Json::parse(body, nullptr, false);
   const Json& error = member(answer, "error");
   if (error.is_object()) {
+    const bool is_unserved = text(error, "code") == kMethodNotFound;
     return failure(ExitCode::refused,
-                   "error " + text(error, "code") + ": " + text(error, "message"));
+                   std::string(is_unserved ? "the node does not serve this method yet: " : "") +
+                       "error " + text(error, "code") + ": " + text(error, "message"));
   }
   if (status == 200 && answer.is_object() && answer.contains("result")) return answer["result"];
   if (status == 401 || status == 403) {

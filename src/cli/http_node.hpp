@@ -29,8 +29,8 @@ struct Settings {
   std::string ca_file;
 };
 
-/// `host:port` becomes `http://host:port`; a slash at the end is dropped. A usage failure for other
-/// schemes, and for text that is no URL.
+/// `host:port` becomes `http://host:port`; a slash at the end is dropped. A usage failure, without
+/// the flag's name, for other schemes, a user, a query, a fragment, and for what is no URL.
 [[nodiscard]] Outcome<std::string> normalise_url(std::string_view text);
 
 /// What an answer to a call means: the result, or why there is none.

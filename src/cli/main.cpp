@@ -14,8 +14,9 @@ using namespace tenzro::cli;
 int finish(ExitCode code) {
   std::cout.flush();
   // A full disk or a closed pipe behind standard output must not look like success.
-  if (!std::cout && code == ExitCode::done) return static_cast<int>(ExitCode::usage);
-  return static_cast<int>(code);
+  if (std::cout || code != ExitCode::done) return static_cast<int>(code);
+  std::cerr << "tenzro: cannot write the output\n";
+  return static_cast<int>(ExitCode::refused);
 }
 
 int run_command(int argc, char** argv) {

@@ -10,7 +10,7 @@ namespace tenzro::cli {
 
 enum class ExitCode : int {
   done = 0,
-  refused = 1,      ///< the node answered with an error
+  refused = 1,      ///< the node answered with an error, or output has no place
   usage = 2,        ///< the command line, or a local file that it names
   unreachable = 3,  ///< no node there
   interrupted = 130,

@@ -25,6 +25,10 @@ std::string layers_text(const Json& job) {
 }
 
 std::string show_started(const Json& result) {
+  if (text(result, "state") == "waiting") {
+    return "job " + text(result, "job_id") + ": waits for what the checkpoint of " +
+           text(result, "model_id") + " says of itself\n";
+  }
   return "job " + text(result, "job_id") + ": " + text(result, "total_experts") + " experts of " +
          text(result, "model_id") + " " + layers_text(result) + "\n";
 }

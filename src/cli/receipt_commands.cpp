@@ -12,6 +12,8 @@
 namespace tenzro::cli {
 namespace {
 
+/// Of their help: the node's side is to come.
+constexpr const char* kNotYet = " (tenzrod " TENZRO_VERSION " does not serve this method yet)";
 constexpr std::uint64_t kBundleBytesMax = 32ULL << 20U;
 
 struct ListFlags {
@@ -81,7 +83,8 @@ Outcome<Request> dispute_request(const DisputeFlags& flags) {
 
 void add_receipt_commands(CLI::App& moe, Selection& selection) {
   auto list_flags = std::make_shared<ListFlags>();
-  CLI::App& receipts = *moe.add_subcommand("receipts", "sampled receipts this node keeps");
+  CLI::App& receipts =
+      *moe.add_subcommand("receipts", std::string("sampled receipts this node keeps") + kNotYet);
   receipts.add_option("--model-id", list_flags->model, "only this model's");
   receipts.add_option("--limit", list_flags->limit, "how many, newest (default 100, at most 1000)");
   receipts.callback([list_flags, &selection] {
@@ -92,7 +95,8 @@ void add_receipt_commands(CLI::App& moe, Selection& selection) {
   });
 
   auto flags = std::make_shared<DisputeFlags>();
-  CLI::App& dispute = *moe.add_subcommand("dispute", "re-execute a receipt and judge its signer");
+  CLI::App& dispute = *moe.add_subcommand(
+      "dispute", std::string("re-execute a receipt and judge its signer") + kNotYet);
   CLI::Option_group& source = *dispute.add_option_group("receipt", "which receipt");
   source.add_option("--key", flags->key, "key in this node's list");
   source.add_option("--bundle", flags->bundle_file, "file with a receipt exported elsewhere");

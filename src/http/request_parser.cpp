@@ -14,6 +14,8 @@ namespace beast = boost::beast::http;
 struct RequestParser::State {
   beast::request_parser<beast::buffer_body> parser;
   bool has_begun = false;
+  bool is_at_line_start = false;
+  bool has_fold = false;
   std::size_t head_bytes = 0;  ///< taken so far
   std::size_t head_bytes_max = 0;
 };
@@ -98,6 +100,17 @@ void read_field(RequestHead& head, const beast::fields::value_type& field) {
   }
 }
 
+/// Whether a line begins with a blank: the parser would take it as more of the line before, and a
+/// proxy in front of us need not.
+bool has_fold(std::string_view bytes, bool& is_at_line_start) {
+  bool found = false;
+  for (const char c : bytes) {
+    found = found || (is_at_line_start && (c == ' ' || c == '\t'));
+    is_at_line_start = c == '\n';
+  }
+  return found;
+}
+
 }  // namespace
 
 RequestParser::RequestParser(std::size_t header_bytes_max) : state_(std::make_unique<State>()) {
@@ -117,14 +130,17 @@ RequestParser::Step RequestParser::feed_head(std::string_view bytes) {
   while (!parser.is_header_done()) {
     boost::beast::error_code error;
     const std::string_view rest = bytes.substr(step.consumed);
-    step.consumed += parser.put(boost::asio::const_buffer(rest.data(), rest.size()), error);
+    const std::size_t taken =
+        parser.put(boost::asio::const_buffer(rest.data(), rest.size()), error);
+    step.consumed += taken;
     state_->has_begun = state_->has_begun || !bytes.empty();
+    if (has_fold(rest.substr(0, taken), state_->is_at_line_start)) state_->has_fold = true;
     if (!error) continue;
     step.outcome = outcome_of(error);
     break;
   }
   state_->head_bytes += step.consumed;
-  if (parser.is_header_done()) step.outcome = Outcome::done;
+  if (parser.is_header_done()) step.outcome = state_->has_fold ? Outcome::bad : Outcome::done;
   std::size_t known = state_->head_bytes;
   if (step.outcome == Outcome::need_input) known += bytes.size() - step.consumed;
   if (known > state_->head_bytes_max) step.outcome = Outcome::too_large;

@@ -1,5 +1,6 @@
 #include "job.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "tenzro/base/bytes.hpp"
@@ -46,8 +47,9 @@ void Job::restore(const JobRecord& record, const std::vector<work::LoggedPart>& 
   error_ = record.error;
   layers_ = record.layers;
   files_known_ = record.files;
-  experts_.resize(record.total_experts / record.layers.size());
   is_answered_ = true;
+  is_accepted_ = !record.layers.empty();
+  if (is_accepted_) experts_.resize(record.total_experts / record.layers.size());
   for (const work::LoggedPart& logged : parts) {
     const auto part = read_part(logged);
     // What is not there any more is made again, unless nobody asks for it.
@@ -108,6 +110,7 @@ void Job::finish(rpc::PrepareState state, std::optional<std::string> error, Outb
   reads_.clear();
   parts_.clear();
   gate_parts_ = {};
+  gguf_parts_ = {};
   located_.clear();
   gguf_located_.clear();
   files_to_scan_.clear();
@@ -151,6 +154,7 @@ void Job::on_downloaded(Instant now, PeerCallId call, const work::Downloaded& do
   now_ = now;
   if (reader_) reader_->on_downloaded(now, call, downloaded, out);
   take_reads(out);
+  answer_in_time(out);
 }
 
 void Job::on_tick(Instant now, Outbox& out) {
@@ -158,10 +162,15 @@ void Job::on_tick(Instant now, Outbox& out) {
   now_ = now;
   reader_->on_tick(now, out);
   take_reads(out);
+  answer_in_time(out);
 }
 
 std::optional<Instant> Job::next_deadline() const {
-  return is_running() && reader_ ? reader_->next_deadline() : std::nullopt;
+  if (!is_running() || !reader_) return std::nullopt;
+  const auto deadline = reader_->next_deadline();
+  if (is_answered_) return deadline;
+  const Instant answer_by = begun_ + kAnswerWithin;
+  return deadline ? std::min(*deadline, answer_by) : answer_by;
 }
 
 /// Ends: each round brings reads that were asked for, and what asks for more is never done at once

@@ -23,6 +23,7 @@
 #include "tenzro/prepare/jobs.hpp"
 
 #include "checkpoint.hpp"
+#include "gguf_parts.hpp"
 #include "layer_plan.hpp"
 #include "record.hpp"
 #include "source_reader.hpp"
@@ -37,6 +38,9 @@ struct JobContext {
   work::CallIds& calls;
   Prng& prng;
 };
+
+/// How long a start waits for what the checkpoint says of itself.
+inline constexpr Duration kAnswerWithin = std::chrono::seconds(5);
 
 class Job {
  public:
@@ -216,6 +220,9 @@ class Job {
   [[nodiscard]] std::size_t later_layers() const;
   [[nodiscard]] rpc::PrepareStartedAnswer started_answer() const;
   void answer_started(RequestId waiter, Outbox& out) const;
+  [[nodiscard]] rpc::PrepareState shown_state() const;
+  /// Its caller need not wait for what the checkpoint says of itself.
+  void answer_in_time(Outbox& out);
 
   std::string id_;
   RequestId waiter_{};
@@ -237,6 +244,7 @@ class Job {
   Header header_;         ///< the last that was read: layers often share a file
   Tensors located_;       ///< of the layer at work, from headers of safetensors
   Tensors gguf_located_;  ///< of every layer, from headers of GGUF files and of the imatrix
+  GgufParts gguf_parts_;
   std::map<JobId, Pending> pending_;
   std::map<ReadId, Pending> reads_;
   Parts<GatePlan> gate_parts_;
@@ -246,6 +254,7 @@ class Job {
   rpc::PrepareState state_ = rpc::PrepareState::running;
   std::optional<std::string> error_;
   bool is_answered_ = false;
+  bool is_accepted_ = false;  ///< what the checkpoint says of itself suits the call
   bool was_refused_ = false;
   std::map<Slot, rpc::PreparedBlob> done_;
   std::map<LayerIndex, rpc::PreparedBlob> gates_done_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/tensor/foreign_file.hpp"
@@ -18,6 +19,11 @@ constexpr std::string_view kSingleFile = "model.safetensors";
 constexpr std::uint64_t kIndexBytesMax = 64ULL << 20U;
 /// The eight length bytes and enough to recognise a page or a pointer file.
 constexpr std::uint64_t kPrefixBytes = 256;
+
+std::string too_large(const work::ReadBytes& read, std::uint64_t bytes_max) {
+  return "has " + std::to_string(read.file_bytes) + " bytes, at most " + std::to_string(bytes_max) +
+         " are read";
+}
 
 }  // namespace
 
@@ -121,6 +127,10 @@ void Job::on_config(const work::StoreResult& result, Outbox& out) {
     refuse({ErrorCode::runtime, std::string(kConfigFile), std::string(*foreign)}, out);
     return;
   }
+  if (read.file_bytes > kConfigBytesMax) {
+    refuse({ErrorCode::runtime, std::string(kConfigFile), too_large(read, kConfigBytesMax)}, out);
+    return;
+  }
   auto checkpoint = parse_checkpoint_config(read.bytes.text());
   if (!checkpoint) {
     refuse(checkpoint.error(), out);
@@ -136,9 +146,9 @@ void Job::on_config(const work::StoreResult& result, Outbox& out) {
 void Job::begin_accepted(Checkpoint checkpoint, Outbox& out) {
   checkpoint_ = std::move(checkpoint);
   if (call_.imatrix) files_to_scan_.push_back(*call_.imatrix);
-  if (!is_answered_) {
-    is_answered_ = true;
-    answer_started(waiter_, out);
+  if (!is_accepted_) {
+    is_accepted_ = true;
+    if (!std::exchange(is_answered_, true)) answer_started(waiter_, out);
     log(out);
   }
   check_published(out);
@@ -160,10 +170,7 @@ void Job::on_index(const work::StoreResult& result, Outbox& out) {
   }
   const auto& read = std::get<work::ReadBytes>(*result);
   if (read.file_bytes > kIndexBytesMax) {
-    refuse({ErrorCode::runtime, std::string(kIndexFile),
-            "has " + std::to_string(read.file_bytes) + " bytes, at most " +
-                std::to_string(kIndexBytesMax) + " are read"},
-           out);
+    refuse({ErrorCode::runtime, std::string(kIndexFile), too_large(read, kIndexBytesMax)}, out);
     return;
   }
   std::vector<std::string> prefixes;

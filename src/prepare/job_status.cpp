@@ -52,8 +52,21 @@ rpc::PrepareStartedAnswer Job::started_answer() const {
           .key = {call_.model, layers_.empty() ? call_.layer : layers_.front()},
           .total_experts = static_cast<std::uint32_t>(experts_.size() * layers_.size()),
           .include_gate = call_.include_gate,
+          .state = shown_state(),
           .quant_json = call_.quant ? call_.quant->echo_json : "null",
           .layers = is_list ? layers_ : std::vector<LayerIndex>()};
+}
+
+rpc::PrepareState Job::shown_state() const {
+  return is_running() && !is_accepted_ ? rpc::PrepareState::waiting : state_;
+}
+
+void Job::answer_in_time(Outbox& out) {
+  if (is_answered_ || !is_running() || !reader_) return;
+  if (now_ < begun_ + kAnswerWithin && !reader_->rate_limited_until(now_)) return;
+  is_answered_ = true;
+  answer_started(waiter_, out);
+  log(out);
 }
 
 void Job::answer_started(RequestId waiter, Outbox& out) const {
@@ -67,7 +80,7 @@ rpc::PrepareStatusAnswer Job::summary(Instant now) const {
   rpc::PrepareStatusAnswer answer{
       .job_id = id_,
       .key = {call_.model, layers_.empty() ? call_.layer : layers_.front()},
-      .state = is_answered_ ? state_ : rpc::PrepareState::waiting,
+      .state = shown_state(),
       .error = error_,
       .total_experts = static_cast<std::uint32_t>(experts_.size() * layers_.size()),
       .layers = is_list ? layers_ : std::vector<LayerIndex>(),

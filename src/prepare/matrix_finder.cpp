@@ -43,6 +43,26 @@ tl::unexpected<Error> wrong_type(const std::string& name, const SourceTensor& te
   return refused(name, "has unsupported dtype " + type_name(tensor) + " (want F32, F16, or BF16)");
 }
 
+/// What GGUF matrices may be of: "F32, F16, ... or Q2_0".
+std::string readable_blocks() {
+  std::vector<std::string_view> names;
+  for (std::uint32_t number = 0; number <= UINT8_MAX; ++number) {
+    const auto type = tensor::ggml_type_from_number(number);
+    if (type && tensor::is_decodable(*type)) names.push_back(name_of(*type));
+  }
+  std::string text;
+  for (const std::string_view name : names) {
+    if (!text.empty()) text += name == names.back() ? " or " : ", ";
+    text += name;
+  }
+  return text;
+}
+
+tl::unexpected<Error> wrong_block(const std::string& name, const SourceTensor& tensor) {
+  return refused(name,
+                 "has unsupported type " + type_name(tensor) + " (want " + readable_blocks() + ")");
+}
+
 /// `shape` of one matrix, as the tensor must have it.
 Shape in_slab(Shape shape, const WantedMatrix& wanted) {
   if (wanted.slabs > 0) shape.insert(shape.begin(), wanted.slabs);
@@ -147,7 +167,7 @@ Result<SourceMatrix> MatrixFinder::dense(const std::string& name, const SourceTe
                                          const WantedMatrix& wanted) {
   const auto* block = std::get_if<GgmlType>(&tensor.type);
   const bool is_readable = block != nullptr ? tensor::is_decodable(*block) : is_plain_float(tensor);
-  if (!is_readable) return wrong_type(name, tensor);
+  if (!is_readable) return block == nullptr ? wrong_type(name, tensor) : wrong_block(name, tensor);
   SourceMatrix matrix = all_rows(name, wanted);
   matrix.transposed = wanted.plain_is_transposed;
   Shape shape{wanted.rows, wanted.cols};

@@ -188,7 +188,7 @@ std::optional<JobRecord> read_job_record(std::string_view text) {
   record.layers = members.numbers("layers").value_or(std::vector<LayerIndex>());
   record.total_experts = members.number<std::uint32_t>("total_experts");
   record.files = read_files(members);
-  if (!members.is_good() || call.model.empty() || record.layers.empty()) return std::nullopt;
+  if (!members.is_good() || call.model.empty()) return std::nullopt;
   return record;
 }
 

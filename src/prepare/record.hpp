@@ -19,7 +19,7 @@ struct JobRecord {
   rpc::PrepareExpertsCall call;  ///< as it came
   rpc::PrepareState state = rpc::PrepareState::running;
   std::optional<std::string> error;
-  /// What "all" came to, or the list, or the one.
+  /// What "all" came to, or the list, or the one. Empty: the checkpoint has not said what it is.
   std::vector<LayerIndex> layers;
   std::uint32_t total_experts = 0;
   FileVersions files;

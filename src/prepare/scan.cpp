@@ -65,7 +65,7 @@ Result<work::ScannedGguf> scan_gguf(const work::ScanGguf& job) {
   auto& header = std::get<tensor::GgufHeader>(*read);
   scanned.metadata = std::move(header.metadata);
   for (const auto& [name, tensor] : header.tensors) {
-    if (name.starts_with("blk.")) scanned.tensors.emplace(name, source_of(tensor));
+    scanned.tensors.emplace(name, source_of(tensor));
   }
   return scanned;
 }

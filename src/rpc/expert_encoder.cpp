@@ -161,7 +161,7 @@ void encode(JsonWriter& out, const PrepareStartedAnswer& answer) {
   out.member("include_gate", answer.include_gate);
   out.key("quant");
   out.raw(answer.quant_json.empty() ? "null" : std::string_view(answer.quant_json));
-  out.member("state", name_of(PrepareState::running));
+  out.member("state", name_of(answer.state));
   out.end_object();
 }
 

@@ -244,8 +244,11 @@ constexpr Method kMethods[] = {
     {"tenzro_moePrepareExperts", Scope::admin,
      "Starts a job that slices a layer's experts out of a checkpoint, quantises them and publishes "
      "the blobs.",
-     kPrepareParams, "At once: the `job_id`, what it will do, and `state` running.", kPrepareErrors,
-     R"({"model_id":"qwen3-30b-a3b","layer":0,"experts":[0,1],"quant":"q4_k_m"})",
+     kPrepareParams,
+     "The `job_id`, what the job will do, and `state` running. Where the source wants to be left "
+     "alone first, or says nothing of the checkpoint for five seconds: `state` waiting and "
+     "`total_experts` 0; what is wrong with the call is then the job's `error`.",
+     kPrepareErrors, R"({"model_id":"qwen3-30b-a3b","layer":0,"experts":[0,1],"quant":"q4_k_m"})",
      R"({"job_id":"2f9b6a0e-8c1d-4a57-9d52-6b1f0c3e7a44","model_id":"qwen3-30b-a3b","layer":0,"total_experts":2,"include_gate":true,"quant":"q4_k_m","state":"running"})",
      read_prepare_experts},
     {"tenzro_moePrepareStatus", Scope::read, "How far a job is, and the blobs it has published.",

@@ -22,8 +22,10 @@
 ///  in the store's log too; the oldest are forgotten beyond `history_max` jobs or
 ///  `history_parts_max` blobs of theirs.
 ///  - Start answers once the checkpoint's shape is known, so that its refusals (unknown layer,
-///  expert out of range) are the call's own error, not a failed job. Until then the job is in the
-///  list as waiting, and can be cancelled; then its start is what is refused.
+///  expert out of range) are the call's own error, not a failed job. Where the source wants to be
+///  left alone first, or five seconds have passed, it answers with the id of a job that waits,
+///  and what would have been refused is a failed job. Until it is answered a job that is cancelled
+///  is a start that is refused.
 ///  - Where a job loads what it publishes, an expert counts as done when it is loaded.
 /// Thread: the owner's only. Pure: files are read by the store and the shell.
 #include <cstdint>

@@ -193,22 +193,23 @@ struct ForwardAnswer {
   std::string profile;  ///< additive: "exact" | "fast"
 };
 
-struct PrepareStartedAnswer {
-  std::string job_id;
-  LayerKey key;
-  std::uint32_t total_experts = 0;
-  bool include_gate = true;
-  std::string quant_json;  ///< "quant": echo or null; plus "state": "running"
-  /// Of a job of several layers: "layer" is their list.
-  std::vector<LayerIndex> layers = {};
-};
-
 enum class PrepareState : std::uint8_t {
   running,
   completed,
   failed,
   cancelled,
-  waiting  ///< for what the checkpoint says of itself; its start is not answered yet
+  waiting  ///< for what the checkpoint says of itself
+};
+
+struct PrepareStartedAnswer {
+  std::string job_id;
+  LayerKey key;
+  std::uint32_t total_experts = 0;  ///< 0 while the job waits
+  bool include_gate = true;
+  PrepareState state = PrepareState::running;  ///< or waiting
+  std::string quant_json;                      ///< "quant": echo or null
+  /// Of a job of several layers: "layer" is their list.
+  std::vector<LayerIndex> layers = {};
 };
 
 struct PreparedBlob {

@@ -65,7 +65,7 @@ struct ScannedGguf {
   /// Not 0: the header goes on; read so many bytes and scan again.
   std::uint64_t bytes_wanted = 0;
   std::map<std::string, tensor::GgufValue, std::less<>> metadata;
-  /// Those of layers ("blk.").
+  /// All: those of no layer are counted.
   std::map<std::string, SourceTensor, std::less<>> tensors;
 };
 

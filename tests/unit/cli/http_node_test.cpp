@@ -118,15 +118,16 @@ TEST(HttpNode, ACallThatTakesTooLongEnds) {
 /// A run of the real program.
 class Program {
  public:
-  explicit Program(std::vector<std::string> arguments) {
+  explicit Program(std::vector<std::string> arguments, const char* out = "/dev/null",
+                   const char* errors = "/dev/null") {
     arguments.insert(arguments.begin(), TENZRO_PROGRAM);
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 1, out, O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 2, errors, O_WRONLY, 0);
     if (posix_spawn(&pid_, TENZRO_PROGRAM, &actions, nullptr, argv.data(), environ) != 0) pid_ = -1;
     posix_spawn_file_actions_destroy(&actions);
   }
@@ -159,6 +160,21 @@ TEST(Program, ExitCodesSayWhoIsToBlame) {
     server.answer = [](std::string_view) { return R"({"jsonrpc":"2.0","id":1,"result":{}})"; };
   });
   EXPECT_EQ(Program({"status", "--rpc", url_of(server)}).exit_code(), 0);
+}
+
+TEST(Program, OutputWithoutAPlaceIsAnErrorThatIsSaid) {
+  TestServer server;
+  server.answer = [](std::string_view) { return R"({"jsonrpc":"2.0","id":1,"result":{}})"; };
+  const Directory directory;
+  for (const auto& command :
+       {std::vector<std::string>{"status", "--json", "--rpc", url_of(server)}, {"--help"}}) {
+    const std::string errors = directory.file("errors", "");
+    EXPECT_EQ(Program(command, "/dev/full", errors.c_str()).exit_code(), 1);
+    std::ifstream file(errors);
+    std::string said;
+    std::getline(file, said);
+    EXPECT_EQ(said, "tenzro: cannot write the output");
+  }
 }
 
 TEST(Program, CtrlCEndsACall) {

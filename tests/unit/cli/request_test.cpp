@@ -93,6 +93,66 @@ TEST(CommandLine, GlobalFlagsStandBeforeOrAfterTheSubcommand) {
   EXPECT_EQ(plain.settings.rpc_url, "http://127.0.0.1:8545");
 }
 
+std::string said_of(const Line& line, const std::string& token = "") {
+  const auto result = parse_command_line(line, token);
+  const auto* said = std::get_if<Said>(&result);
+  if (said == nullptr) return "";
+  EXPECT_EQ(said->code, ExitCode::usage);
+  return said->text;
+}
+
+TEST(CommandLine, WhatStandsInAUrlBesidesItsHostIsRefusedAndNotRepeated) {
+  for (const char* url :
+       {"http://user:secret@h:1", "user:secret@h:1", "ftp://user:secret@h", "http://h:1@secret/",
+        "http://user:sec/ret@h", "HTTP://user:secret@h", "http://user:secret@h#f"}) {
+    EXPECT_EQ(said_of({"--rpc", url, "status"}),
+              "--rpc: the URL names a user; a node's token is TENZRO_TOKEN\n")
+        << url;
+  }
+  for (const char* url : {"http://h:1?token=secret", "h:1#secret", "http://h:1/x?y"}) {
+    EXPECT_EQ(said_of({"--rpc", url, "status"}),
+              "--rpc: the URL of a node has no query and no fragment\n")
+        << url;
+  }
+  EXPECT_EQ(said_of({"--rpc", "http://h:99999", "status"}),
+            "--rpc: URL 'http://h:99999' has no port that is one\n");
+  EXPECT_EQ(said_of({"--rpc", "https://[::1]:8545/node/", "status"}), "");
+}
+
+TEST(CommandLine, ATokenIsOneWordOfAHeaderLine) {
+  const std::string why =
+      "TENZRO_TOKEN: holds a character that no token has (want printable ASCII without spaces)\n";
+  for (const std::string token : {"a\nb", "a\r\nX: y", "a b", "\x7f", "\xc3\xa9", "a\n"})
+    EXPECT_EQ(said_of({"status"}, token), why);
+  EXPECT_EQ(said_of({"status"}, std::string("a\0b", 3)), why);
+  EXPECT_EQ(said_of({"status"}, "eyJ.a-b_c+/=="), "");
+}
+
+TEST(CommandLine, AuthoritiesAreAFileThatCanBeReadAndForHttps) {
+  const Directory directory;
+  const std::string file = directory.file("ca.pem", "-----BEGIN CERTIFICATE-----\n");
+  EXPECT_EQ(said_of({"--rpc", "https://h", "--ca-file", file, "status"}), "");
+  EXPECT_EQ(said_of({"--rpc", "http://h:1", "--ca-file", file, "status"}),
+            "--ca-file: is for https, and --rpc is http://h:1\n");
+  const std::string said =
+      said_of({"--rpc", "https://h", "--ca-file", directory.path("none"), "status"});
+  EXPECT_EQ(said.rfind("--ca-file: " + directory.path("none"), 0), 0U) << said;
+}
+
+TEST(CommandLine, CommandsThatNoNodeServesSaySo) {
+  for (const char* command : {"receipts", "dispute"}) {
+    const auto result = parse({"moe", command, "--help"});
+    EXPECT_NE(std::get<Said>(result).text.find("does not serve this method yet"), std::string::npos)
+        << command;
+  }
+  const auto unserved = read_answer(
+      200, R"({"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"unknown method: m"}})");
+  ASSERT_FALSE(unserved);
+  EXPECT_EQ(unserved.error().code, ExitCode::refused);
+  EXPECT_EQ(unserved.error().message,
+            "the node does not serve this method yet: error -32601: unknown method: m");
+}
+
 TEST(CommandLine, WhatIsWrongIsAUsageError) {
   const std::vector<Line> lines = {
       {},

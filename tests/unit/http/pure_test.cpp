@@ -208,6 +208,18 @@ TEST(RequestParser, LimitOfAHeadIsTheSameHoweverItIsCut) {
   }
 }
 
+TEST(RequestParser, AFoldedLineIsRefusedHoweverItIsCut) {
+  const std::string start = "GET / HTTP/1.1\r\n";
+  for (const std::size_t read_bytes : {1U, 7U, 300U}) {
+    for (const char* fields : {"Host: a\r\nB: c\r\n d\r\n\r\n", "Host: a\r\n\tb\r\n\r\n",
+                               "Host: a\r\nB: c\r\n \r\n\r\n"}) {
+      EXPECT_EQ(outcome_of(start + fields, read_bytes), RequestParser::Outcome::bad) << fields;
+    }
+    EXPECT_EQ(outcome_of(start + "Host: a\r\nB: c d \r\n\r\n", read_bytes),
+              RequestParser::Outcome::done);
+  }
+}
+
 TEST(ReplyHead, NeverSendsALineBreakInAValue) {
   const Reply reply{.status = 200, .content_type = "text/plain\r\nX: y", .body = {}, .headers = {}};
   EXPECT_DEATH((void)reply_head(reply, 0, KeepAlive::yes), "assertion failed");

@@ -53,6 +53,12 @@ void add_layer(const Tensors& tensors, std::uint32_t layer, GgufWriter& file) {
   for (const char* name : {"gate", "up", "down"}) add_slab(tensors, layer, name, file);
 }
 
+/// A block that has no experts, and more than nothing.
+void add_dense_layer(std::uint32_t layer, GgufWriter& file) {
+  const std::vector<std::byte> norm(4);
+  file.tensor("blk." + std::to_string(layer) + ".attn_norm.weight", {1}, norm);
+}
+
 GgufWriter header(const Shape& shape, std::uint32_t blocks = 2) {
   GgufWriter file;
   file.text("general.architecture", "qwen3moe")
@@ -167,6 +173,8 @@ TEST_F(GgufJobs, ABlockWithoutARouterIsADenseLayer) {
     add_layer(tensors_, layer, whole);
     add_layer(tensors_, layer, layer == 0 ? first : second);
   }
+  add_dense_layer(2, whole);
+  add_dense_layer(2, second);
   folder_.write("hybrid.gguf", whole.bytes());
   folder_.write(kFirstPart, first.bytes());
   folder_.write(kSecondPart, second.bytes());
@@ -202,6 +210,92 @@ TEST_F(GgufJobs, AMissingOrLaterPartIsNamed) {
   EXPECT_EQ(status.state, PrepareState::failed);
   EXPECT_NE(status.error.value_or("").find(kSecondPart), std::string::npos)
       << status.error.value_or("");
+}
+
+TEST_F(GgufJobs, APartSaysWhichItIs) {
+  const auto part = [this](const char* key, std::uint32_t value) {
+    GgufWriter file;
+    for (const std::string name : {"split.count", "split.no"}) {
+      if (name != key) file.number(name, name == "split.count" ? 2 : 1);
+    }
+    if (value < 99) file.number(key, value);
+    add_layer(tensors_, 1, file);
+    folder_.write(kSecondPart, file.bytes());
+    return local(std::string("/") + kFirstPart).error.value_or("");
+  };
+  const std::string start = std::string(kSecondPart) + ": ";
+  EXPECT_EQ(part("split.no", 0), start + "split.no is 0, by its place it is 1");
+  EXPECT_EQ(part("split.no", 2), start + "split.no is 2, by its place it is 1");
+  EXPECT_EQ(part("split.no", 99), start + "split.no is missing");
+  EXPECT_EQ(part("split.count", 3), start + "split.count is 3, by its place it is 2");
+  EXPECT_EQ(part("split.count", 99), start + "split.count is missing");
+  EXPECT_EQ(part("split.no", 1), "");
+}
+
+TEST_F(GgufJobs, TheFirstPartsNameSaysHowManyThereAre) {
+  GgufWriter first = header(shape_).number("split.count", 3);
+  add_layer(tensors_, 0, first);
+  folder_.write(kFirstPart, first.bytes());
+  NodeWorld world;
+  EXPECT_EQ(
+      begin(world, call(folder_.path() + "/" + kFirstPart)),
+      std::string(kFirstPart) + ": split.count is 3, and its name says another number of files");
+}
+
+TEST_F(GgufJobs, ATensorOfTwoPartsIsRefused) {
+  GgufWriter second;
+  second.number("split.count", 2).number("split.no", 1);
+  for (const std::uint32_t layer : {0U, 1U}) add_layer(tensors_, layer, second);
+  folder_.write(kSecondPart, second.bytes());
+  EXPECT_EQ(local(std::string("/") + kFirstPart).error.value_or(""),
+            std::string(kSecondPart) + ": tensor 'blk.0.ffn_down_exps.weight' is in '" +
+                kFirstPart + "' too");
+}
+
+TEST_F(GgufJobs, PartsHoldAsManyTensorsAsTheirFirstSays) {
+  for (const std::uint32_t count : {7U, 8U, 9U}) {
+    GgufWriter first = header(shape_).number("split.count", 2).number("split.tensors.count", count);
+    add_layer(tensors_, 0, first);
+    folder_.write(kFirstPart, first.bytes());
+    const std::string why = std::string(kFirstPart) + ": split.tensors.count is " +
+                            std::to_string(count) + ", and its 2 files hold 8";
+    EXPECT_EQ(local(std::string("/") + kFirstPart).error.value_or(""), count == 8 ? "" : why);
+  }
+}
+
+TEST_F(GgufJobs, ALayerThatNoFileHasIsNamed) {
+  GgufWriter whole = header(shape_);
+  add_layer(tensors_, 0, whole);
+  folder_.write("model.gguf", whole.bytes());
+  NodeWorld world;
+  const std::string why = "layer 1 of its qwen3moe.block_count 2 is missing";
+  EXPECT_EQ(begin(world, call(folder_.path() + "/model.gguf")), "model.gguf: " + why);
+  GgufWriter empty;
+  empty.number("split.count", 2).number("split.no", 1);
+  folder_.write(kSecondPart, empty.bytes());
+  const auto status = local(std::string("/") + kFirstPart);
+  EXPECT_EQ(status.state, PrepareState::failed);
+  EXPECT_EQ(status.error.value_or(""), std::string(kFirstPart) + ": " + why);
+}
+
+TEST_F(GgufJobs, ALeadingDenseLayerMayBeMissing) {
+  GgufWriter whole = header(shape_).number("qwen3moe.leading_dense_block_count", 1);
+  add_layer(tensors_, 1, whole);
+  folder_.write("model.gguf", whole.bytes());
+  const auto status = local("/model.gguf");
+  EXPECT_EQ(status.state, PrepareState::completed) << status.error.value_or("");
+  EXPECT_EQ(status.layers, (std::vector<LayerIndex>{1}));
+}
+
+TEST_F(GgufJobs, ExpertsWithoutARouterAreNoDenseLayer) {
+  GgufWriter whole = header(shape_);
+  add_layer(tensors_, 0, whole);
+  add_slab(tensors_, 1, "down", whole);
+  folder_.write("model.gguf", whole.bytes());
+  NodeWorld world;
+  EXPECT_EQ(begin(world, call(folder_.path() + "/model.gguf")),
+            "model.gguf: layer 1 has experts ('blk.1.ffn_down_exps.weight') and no "
+            "'blk.1.ffn_gate_inp.weight'");
 }
 
 }  // namespace

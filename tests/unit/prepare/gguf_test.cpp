@@ -235,9 +235,11 @@ TEST_F(GgufFile, ATypeWithoutADecoderIsRefusedByName) {
   scanned_.tensors["blk.0.ffn_up_exps.weight"].type = tensor::GgmlType::iq2_xxs;
   const auto plan = plan_expert(checkpoint_, 0, 0, finder());
   ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().detail,
-            "tensor 'blk.0.ffn_up_exps.weight' has unsupported dtype IQ2_XXS (want F32, F16, or "
-            "BF16)");
+  EXPECT_EQ(
+      plan.error().detail,
+      "tensor 'blk.0.ffn_up_exps.weight' has unsupported type IQ2_XXS (want F32, F16, Q4_0, Q4_1, "
+      "Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS, BF16, TQ1_0, TQ2_0, "
+      "MXFP4, Q1_0 or Q2_0)");
 }
 
 }  // namespace

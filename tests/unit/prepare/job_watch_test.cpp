@@ -31,18 +31,35 @@ std::string error_of(NodeWorld& world, const rpc::PrepareExpertsCall& call) {
   return run(world, call).error.value_or("");
 }
 
-TEST(PrepareWatch, AJobThatWaitsForItsConfigIsListedAndCanBeCancelled) {
+/// A hub that wants to be left alone for ten minutes before its first file.
+class RateLimitedHub {
+ public:
+  explicit RateLimitedHub(NodeWorld& world) {
+    world.web = [this](const work::Download& download) -> work::Downloaded {
+      if (is_limited) return {.status = 429, .wait = std::chrono::minutes(10)};
+      return serve(folder.path(), download);
+    };
+  }
+
+  CheckpointFolder folder{Shape{}};
+  bool is_limited = true;
+};
+
+rpc::PrepareStartedAnswer start_waiting(NodeWorld& world, const rpc::PrepareExpertsCall& call) {
+  return expect_answer<rpc::PrepareStartedAnswer>(world.call(call));
+}
+
+TEST(PrepareWatch, AJobThatWaitsForItsConfigIsAnsweredListedAndCanBeCancelled) {
   NodeWorld::Setup setup;
   setup.options.prepare.jobs_max = 1;
   NodeWorld world(setup);
-  world.web = [](const work::Download&) {
-    return work::Downloaded{.status = 429, .wait = std::chrono::minutes(10)};
-  };
-  const RequestId start = world.begin(call_for(kHub));
-  world.settle();
-  EXPECT_FALSE(world.answer(start));
+  const RateLimitedHub hub(world);
+  const auto started = start_waiting(world, call_for(kHub));
+  EXPECT_EQ(started.state, PrepareState::waiting);
+  EXPECT_EQ(started.total_experts, 0U);
   const auto jobs = jobs_of(world);
   ASSERT_THAT(jobs, SizeIs(1));
+  EXPECT_EQ(jobs[0].job_id, started.job_id);
   EXPECT_EQ(jobs[0].state, PrepareState::waiting);
   EXPECT_EQ(jobs[0].source, kHub);
   EXPECT_TRUE(jobs[0].progress.rate_limit_ms);
@@ -51,13 +68,83 @@ TEST(PrepareWatch, AJobThatWaitsForItsConfigIsListedAndCanBeCancelled) {
   const auto cancelled =
       expect_answer<rpc::PrepareCancelAnswer>(world.call(rpc::PrepareCancelCall{jobs[0].job_id}));
   EXPECT_TRUE(cancelled.cancelled);
+  EXPECT_EQ(status_of(world, started.job_id).state, PrepareState::cancelled);
+  const CheckpointFolder folder(Shape{});
+  EXPECT_EQ(error_of(world, call_for(folder.path())), "");  // its place is free again
+}
+
+TEST(PrepareWatch, AJobThatWaitedGoesOnWhereTheLimitEnds) {
+  NodeWorld world;
+  RateLimitedHub hub(world);
+  const auto started = start_waiting(world, call_for(kHub));
+  hub.is_limited = false;
+  while (status_of(world, started.job_id).state == PrepareState::waiting) {
+    ASSERT_TRUE(world.advance_to_deadline());
+    world.settle();
+  }
+  const auto ended = status_of(world, started.job_id);
+  EXPECT_EQ(ended.state, PrepareState::completed) << ended.error.value_or("");
+  EXPECT_GT(ended.total_experts, 0U);
+}
+
+TEST(PrepareWatch, AJobThatWaitedAndIsRefusedHasFailed) {
+  NodeWorld world;
+  RateLimitedHub hub(world);
+  rpc::PrepareExpertsCall call = call_for(kHub);
+  call.experts = {99};
+  const auto started = start_waiting(world, call);
+  hub.is_limited = false;
+  while (status_of(world, started.job_id).state == PrepareState::waiting) {
+    ASSERT_TRUE(world.advance_to_deadline());
+    world.settle();
+  }
+  world.restart();
+  const auto ended = status_of(world, started.job_id);
+  EXPECT_EQ(ended.state, PrepareState::failed);
+  EXPECT_THAT(ended.error.value_or(""), HasSubstr("expert 99 out of range"));
+}
+
+TEST(PrepareWatch, AJobThatWaitsOutlivesItsNode) {
+  NodeWorld world;
+  RateLimitedHub hub(world);
+  const auto started = start_waiting(world, call_for(kHub));
+  hub.is_limited = false;
+  world.restart();
+  EXPECT_EQ(status_of(world, started.job_id).state, PrepareState::waiting);
+  world.settle();
+  const auto ended = status_of(world, started.job_id);
+  EXPECT_EQ(ended.state, PrepareState::completed) << ended.error.value_or("");
+}
+
+TEST(PrepareWatch, ASilentSourceHoldsNoStartForLongerThanSeconds) {
+  const CheckpointFolder folder(Shape{});
+  NodeWorld world;
+  const RequestId start = world.begin(call_for(folder.path()));
+  EXPECT_FALSE(world.answer(start));
+  world.advance(std::chrono::milliseconds(4999));
+  EXPECT_FALSE(world.answer(start));
+  world.advance(std::chrono::milliseconds(1));
+  const auto answer = world.answer(start);
+  ASSERT_TRUE(answer);
+  const auto started = expect_answer<rpc::PrepareStartedAnswer>(*answer);
+  EXPECT_EQ(started.state, PrepareState::waiting);
+  world.settle();
+  EXPECT_FALSE(world.answer(start));  // once
+  EXPECT_EQ(status_of(world, started.job_id).state, PrepareState::completed);
+}
+
+TEST(PrepareWatch, AStartThatIsCancelledBeforeItsAnswerIsRefused) {
+  const CheckpointFolder folder(Shape{});
+  NodeWorld world;
+  const RequestId start = world.begin(call_for(folder.path()));
+  ASSERT_THAT(jobs_of(world), SizeIs(1));
+  const RequestId cancel = world.begin(rpc::PrepareCancelCall{jobs_of(world)[0].job_id});
+  ASSERT_TRUE(world.answer(cancel));
   const auto refused = world.answer(start);
   ASSERT_TRUE(refused);
   ASSERT_FALSE(*refused);
   EXPECT_EQ(refused->error().message(), "the job was cancelled before it began");
   EXPECT_THAT(jobs_of(world), IsEmpty());
-  const CheckpointFolder folder(Shape{});
-  EXPECT_EQ(error_of(world, call_for(folder.path())), "");  // its place is free again
 }
 
 TEST(PrepareWatch, ASummaryCountsTheBlobsAndLeavesThemOut) {
@@ -144,6 +231,14 @@ TEST(PrepareWatch, AnIndexThatIsSomethingElseIsSaidToBeThat) {
   folder.write(name, deep);
   NodeWorld world;
   EXPECT_EQ(error_of(world, call_for(folder.path())), name + ": is nested too deeply");
+}
+
+TEST(PrepareWatch, AConfigThatIsTooLargeIsSaidToBeThat) {
+  const CheckpointFolder folder(Shape{});
+  folder.write("config.json", "{\"a\":\"" + std::string(8U << 20U, 'x') + "\"}");
+  NodeWorld world;
+  EXPECT_EQ(error_of(world, call_for(folder.path())),
+            "start: config.json: has 8388616 bytes, at most 4194304 are read");
 }
 
 TEST(PrepareWatch, ARepositoryThatChangesBetweenItsFilesEndsTheJobNamingBothCommits) {
