@@ -304,8 +304,7 @@ Result<work::OpenedBlob> BlobFiles::open_blob(const BlobHash& hash) const {
 }
 
 work::FileMark BlobFiles::mark_of(const BlobHash& hash) const {
-  const Result<FileReader> file = open_file(hash);
-  return file ? file->mark() : 0;
+  return FileReader::mark_at(path_of(hash));
 }
 
 Result<BufferRef> BlobFiles::read_range(const BlobHash& hash, std::uint64_t offset,

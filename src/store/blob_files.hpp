@@ -110,7 +110,7 @@ class BlobFiles {
       const work::ReadBlob& wanted) const;
   /// The source keeps the file open: it gives these bytes also where the blob is removed meanwhile.
   [[nodiscard]] Result<work::OpenedBlob> open_blob(const BlobHash& hash) const;
-  /// Of its file now; 0 where it cannot be opened.
+  /// Of its file now; 0 where there is none.
   [[nodiscard]] work::FileMark mark_of(const BlobHash& hash) const;
   /// Error: also invalid_params where the range is not inside the blob.
   [[nodiscard]] Result<BufferRef> read_range(const BlobHash& hash, std::uint64_t offset,

@@ -66,6 +66,12 @@ FileReader::FileReader(FileSystem& files, std::string name, Fd fd, const struct 
       version_(version_of(info)),
       mark_(mark_of(info)) {}
 
+work::FileMark FileReader::mark_at(const std::string& path) {
+  struct stat info {};
+
+  return ::stat(path.c_str(), &info) == 0 ? mark_of(info) : 0;
+}
+
 Status FileReader::read_at(std::uint64_t offset, std::span<std::byte> to) const {
   while (!to.empty()) {
     const std::size_t step = std::min(to.size(), kReadBytesMax);

@@ -36,6 +36,9 @@ class FileReader {
   /// The same as a number, never 0: of its size and the time of its last change of any kind too.
   [[nodiscard]] work::FileMark mark() const { return mark_; }
 
+  /// Of the file that is at `path` now; 0 where there is none.
+  [[nodiscard]] static work::FileMark mark_at(const std::string& path);
+
   /// Fills `to`. Error: io, also where the file ends early.
   [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> to) const;
   /// Tells the system that all of it will be read, from the beginning: it reads on while others

@@ -243,7 +243,7 @@ TEST(Blobs, ErrorsOfReadsNameTheBlobAndNotItsFile) {
   for (const Error& error : errors) {
     EXPECT_EQ(error.code, ErrorCode::io);
     EXPECT_EQ(error.message().find("blob " + to_hex(hash) + ": "), 0U) << error.message();
-    EXPECT_EQ(error.message().find("blobs/"), std::string::npos) << error.message();
+    EXPECT_EQ(error.message().find(node.blob_dir()), std::string::npos) << error.message();
   }
 }
 
