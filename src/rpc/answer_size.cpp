@@ -15,7 +15,7 @@ constexpr std::size_t kGateRowBytes = 120;
 constexpr std::size_t kBlobRowBytes = 220;
 constexpr std::size_t kProviderBytes = 900;
 constexpr std::size_t kHoldingBytes = 170;
-constexpr std::size_t kDocumentBytes = 128UL << 10U;
+constexpr std::size_t kDocumentBytes = 64UL << 10U;
 
 std::size_t base64_bytes(const BufferRef& tensor) {
   return tensor.size() / 3 * 4 + 4;
