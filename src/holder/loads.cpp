@@ -181,7 +181,7 @@ void Holder::admit_load(Load load, Outbox& out) {
     if (load.is_by_slices) {
       admit.memory_bytes_max = load.slices_bytes;
     } else {
-      admit.held_bytes_max = load.is_only_checked && !load.is_again ? 0 : held_bytes_max(load, out);
+      admit.held_bytes_max = load.is_only_checked ? 0 : held_bytes_max(load, out);
     }
     out.emplace_back(Run{id, std::move(admit)});
   } else {

@@ -45,7 +45,8 @@ bool Holder::take_expert(Load& load, const work::AdmittedExpert& expert, Outbox&
   load.row.hash = expert.hash;
   load.row.facts = expert.facts;
   load.resident = expert.resident;
-  if (load.resident == nullptr && begin_again(load, out)) return false;
+  // One that was only checked found no room before, and bytes that were sent do not wait for it.
+  if (load.resident == nullptr && !load.is_only_checked && begin_again(load, out)) return false;
   if (load.resident != nullptr && load.resident->is_streamed())
     load.resident = nullptr;  // it is run by slices when wanted
   // From now on no one has read bytes any more: those sent stay until they are durable.
