@@ -73,19 +73,9 @@ Status Holder::begin_sent_load(Load load, Outbox& out) {
 bool Holder::reserve_for_sent(Load& load, Outbox& out) {
   const std::uint64_t bytes = load.source.blob.size();
   const Passage passage = passage_of(bytes);
-  std::uint64_t taken = passage.bytes;
-  if (passage.is_by_slices || !make_room(taken, out)) {
-    load.is_by_slices = true;
-    load.slices_bytes = stream_bytes();
-    taken = bytes + load.slices_bytes;
-    if (!make_room(taken, out)) {
-      load.is_by_slices = false;
-      load.is_only_checked = true;
-      taken = bytes;
-      if (!make_room(taken, out)) return false;
-    }
-  }
-  reserve_for(load, taken);
+  load.is_only_checked = passage.is_by_slices || !make_room(passage.bytes, out);
+  if (load.is_only_checked && !make_room(bytes, out)) return false;
+  reserve_for(load, load.is_only_checked ? bytes : passage.bytes);
   return true;
 }
 
@@ -135,8 +125,10 @@ void Holder::read_for_load(Load load, Outbox& out) {
     loads_reading_.emplace(id, std::move(load));
     return;
   }
-  out.emplace_back(Store{
-      id, work::ReadBlob{.hash = *load.source.uri_hash, .wants_hash = true, .may_arrive = true}});
+  out.emplace_back(Store{id, work::ReadBlob{.hash = *load.source.uri_hash,
+                                            .wants_hash = true,
+                                            .may_arrive = true,
+                                            .whole_bytes_max = load.source.stored_bytes}});
   loads_reading_.emplace(id, std::move(load));
 }
 
@@ -148,11 +140,10 @@ void Holder::on_load_read(Load load, const work::StoreResult& result, Outbox& ou
   const BlobHash expected = *load.source.uri_hash;
   const JobId id = ids_.next();
   work::AdmitExpert admit{.blob = {}, .expected_hash = expected};
-  if (load.is_by_slices) {
-    const auto& opened = std::get<work::OpenedBlob>(*result);
-    admit.source = opened.source;
+  if (const auto* opened = std::get_if<work::OpenedBlob>(&*result)) {
+    admit.source = opened->source;
     admit.memory_bytes_max = load.slices_bytes;
-    load.file = opened.file;
+    load.file = opened->file;
   } else if (const auto* arriving = std::get_if<work::Arriving>(&*result)) {
     admit.arriving = arriving->blob;
     admit.held_bytes_max = held_bytes_max(load, out);
@@ -178,11 +169,7 @@ void Holder::admit_load(Load load, Outbox& out) {
       admit.expected_hash = load.row.hash;
       admit.is_checked = true;
     }
-    if (load.is_by_slices) {
-      admit.memory_bytes_max = load.slices_bytes;
-    } else {
-      admit.held_bytes_max = load.is_only_checked ? 0 : held_bytes_max(load, out);
-    }
+    admit.held_bytes_max = load.is_only_checked ? 0 : held_bytes_max(load, out);
     out.emplace_back(Run{id, std::move(admit)});
   } else {
     out.emplace_back(Run{id, work::AdmitGate{load.source.blob, expected}});

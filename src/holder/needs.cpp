@@ -51,7 +51,7 @@ bool Holder::take_expert(Load& load, const work::AdmittedExpert& expert, Outbox&
     load.resident = nullptr;  // it is run by slices when wanted
   // From now on no one has read bytes any more: those sent stay until they are durable.
   const std::uint64_t resident = load.resident == nullptr ? 0 : expert.facts.resident_bytes;
-  const bool is_more = resident + load.source.blob.size() > load.reserved_bytes;
+  const bool is_more = resident != 0 && resident + load.source.blob.size() > load.reserved_bytes;
   reserve_for(load, resident + load.source.blob.size());
   shed(out);
   if (taken_bytes() > budget_bytes()) {

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "tenzro/holder/holder.hpp"
+#include "tenzro/wire/expert_blob.hpp"
 #include "tenzro/work/disk_error.hpp"
 
 namespace tenzro::holder {
@@ -28,9 +29,11 @@ void Holder::begin_read(Read read, Outbox& out) {
   if (read.is_by_slices) {
     out.emplace_back(Store{id, work::OpenBlob{read.hash}});
   } else {
-    out.emplace_back(Store{id, work::ReadBlob{.hash = read.hash,
-                                              .wants_hash = wants_hash,
-                                              .may_arrive = read.expert.has_value()}});
+    work::ReadBlob blob{.hash = read.hash, .wants_hash = wants_hash};
+    blob.may_arrive = read.expert.has_value();
+    // What it becomes has half of what is reserved, and is no smaller than its weights are here.
+    if (read.expert) blob.whole_bytes_max = read.bytes / 2 + wire::kStreamedHeaderBytesMax;
+    out.emplace_back(Store{id, blob});
   }
   reading_.emplace(id, std::move(read));
 }
@@ -61,11 +64,10 @@ void Holder::admit_read(Read read, const work::StoreResult& result, Outbox& out)
   const auto it = experts_.find({read.layer.model, read.layer.layer, *read.expert});
   work::AdmitExpert admit{.blob = {}, .expected_hash = read.hash};
   std::optional<BlobHash> hash;
-  if (read.is_by_slices) {
-    const auto& opened = std::get<work::OpenedBlob>(*result);
-    admit.source = opened.source;
+  if (const auto* opened = std::get_if<work::OpenedBlob>(&*result)) {
+    admit.source = opened->source;
     admit.memory_bytes_max = read.bytes;
-    read.file = opened.file;
+    read.file = opened->file;
   } else if (const auto* arriving = std::get_if<work::Arriving>(&*result)) {
     admit.arriving = arriving->blob;
     admit.held_bytes_max = read.bytes / 2;

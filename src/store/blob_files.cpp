@@ -292,6 +292,7 @@ Result<std::shared_ptr<ArrivingFile>> BlobFiles::begin_read(const work::ReadBlob
   if (file->size_bytes() > options_.blob_bytes_max) {
     return fail(ErrorCode::io, "blob " + to_hex(hash), "has more bytes than a blob may have");
   }
+  if (wanted.whole_bytes_max != 0 && file->size_bytes() > wanted.whole_bytes_max) return nullptr;
   file->expect_whole_read();
   return std::make_shared<ArrivingFile>(std::move(*file));
 }

@@ -104,8 +104,8 @@ class BlobFiles {
   [[nodiscard]] Result<bool> is_intact(const BlobHash& hash) const;
   /// Error: not_found, io.
   [[nodiscard]] Result<std::uint64_t> size(const BlobHash& hash) const;
-  /// The caller fills it. `bytes_max` 0: any size a blob may have. Error: also infrastructure where
-  /// it has more.
+  /// The caller fills it. `bytes_max` 0: any size a blob may have. Null: it has more than
+  /// `whole_bytes_max`. Error: also infrastructure where it has more than `bytes_max`.
   [[nodiscard]] Result<std::shared_ptr<ArrivingFile>> begin_read(
       const work::ReadBlob& wanted) const;
   /// The source keeps the file open: it gives these bytes also where the blob is removed meanwhile.

@@ -155,6 +155,7 @@ void Store::State::answer(JobId id, const work::StoreOp& op) {
   if (read == nullptr || !read->may_arrive) return completion(id, run(op));
   const Result<std::shared_ptr<ArrivingFile>> file = shelf->blobs().begin_read(*read);
   if (!file) return completion(id, fail(file.error()));
+  if (*file == nullptr) return completion(id, run(work::OpenBlob{read->hash}));
   const bool is_large = (*file)->size_bytes() >= kArrivingBytesMin;
   if (is_large) completion(id, work::StoreOutput(work::Arriving{*file, (*file)->mark()}));
   (*file)->fill(read->wants_hash, beside());

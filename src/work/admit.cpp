@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "tenzro/base/assert.hpp"
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/crypto/blake3.hpp"
 #include "tenzro/wire/expert_blob.hpp"
@@ -45,25 +46,6 @@ Result<BlobHash> check_hash(const compute::WeightSource& source,
   return hash;
 }
 
-/// Bytes that are in memory, as a source.
-class BufferSource final : public compute::WeightSource {
- public:
-  explicit BufferSource(BufferRef buffer) : buffer_(std::move(buffer)) {}
-
-  [[nodiscard]] std::uint64_t size_bytes() const override { return buffer_.size(); }
-
-  [[nodiscard]] Status read(std::uint64_t offset, std::span<std::byte> to) const override {
-    if (offset > buffer_.size() || to.size() > buffer_.size() - offset)
-      return fail(ErrorCode::io, "blob", "ends early");
-    std::copy_n(buffer_.bytes().begin() + static_cast<std::ptrdiff_t>(offset), to.size(),
-                to.begin());
-    return {};
-  }
-
- private:
-  BufferRef buffer_;
-};
-
 ExpertFacts facts_of(const compute::ExpertView& view, std::uint64_t resident_bytes) {
   return {.d_model = view.d_model(),
           .d_ff = view.d_ff(),
@@ -82,24 +64,31 @@ Status check_room(const compute::ExpertMemory& memory, std::uint64_t memory_byte
                   " to be run from disk by slices, may have " + std::to_string(memory_bytes_max));
 }
 
+/// Where its values are known, what it takes; nothing of it is kept.
+Result<compute::ExpertMemory> memory_of(const std::shared_ptr<const compute::WeightSource>& source,
+                                        std::uint64_t memory_bytes_max,
+                                        std::uint64_t header_bytes_max, const JobContext& context) {
+  const auto blob =
+      wire::open_expert_blob(source, wire::Values::known, memory_bytes_max, header_bytes_max);
+  if (!blob) return tl::unexpected<Error>(blob.error());
+  return context.backend.memory_of(blob->view);
+}
+
 Result<AdmittedExpert> admit_by_slices(const AdmitExpert& job, std::uint64_t memory_bytes_max,
                                        const JobContext& context) {
-  const std::shared_ptr<const compute::WeightSource> source =
-      job.source != nullptr ? job.source : std::make_shared<BufferSource>(job.blob);
+  TENZRO_ASSERT(job.source != nullptr);
   const bool is_known = job.is_checked && job.expected_hash.has_value();
   const auto hash = is_known ? Result<BlobHash>(*job.expected_hash)
-                             : check_hash(*source, job.expected_hash, memory_bytes_max);
+                             : check_hash(*job.source, job.expected_hash, memory_bytes_max);
   if (!hash) return tl::unexpected<Error>(hash.error());
-  auto blob = wire::open_expert_blob(source, wire::Values::known, memory_bytes_max);
-  if (!blob) return tl::unexpected<Error>(blob.error());
-  const auto memory = context.backend.memory_of(blob->view);
+  const auto memory =
+      memory_of(job.source, memory_bytes_max, wire::kStreamedHeaderBytesMax, context);
   if (!memory) return tl::unexpected<Error>(memory.error());
   if (Status room = check_room(*memory, memory_bytes_max); !room)
     return tl::unexpected<Error>(room.error());
-  if (!is_known) {
-    blob = wire::open_expert_blob(source, wire::Values::unknown, memory_bytes_max);
-    if (!blob) return tl::unexpected<Error>(blob.error());
-  }
+  const auto blob = wire::open_expert_blob(
+      job.source, is_known ? wire::Values::known : wire::Values::unknown, memory_bytes_max);
+  if (!blob) return tl::unexpected<Error>(blob.error());
   auto resident = context.backend.upload_expert(blob->view, context.executor);
   if (!resident) return tl::unexpected<Error>(resident.error());
   return AdmittedExpert{std::move(*resident), facts_of(blob->view, memory->held_bytes), *hash,
@@ -109,22 +98,19 @@ Result<AdmittedExpert> admit_by_slices(const AdmitExpert& job, std::uint64_t mem
 /// Whatever came of the bytes, unchecked but for their values.
 Result<AdmittedExpert> pack_arriving(const AdmitExpert& job, const JobContext& context) {
   using wire::Values;
-  const auto open = [&job](Values values) {
-    return wire::open_expert_blob(job.arriving, values, std::numeric_limits<std::uint64_t>::max(),
-                                  job.arriving->size_bytes());
-  };
-  auto blob = open(job.are_values_known ? Values::known : Values::as_viewed);
-  if (!blob) return tl::unexpected<Error>(blob.error());
-  const auto memory = context.backend.memory_of(blob->view);
+  constexpr std::uint64_t kNoMax = std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t size = job.arriving->size_bytes();
+  const auto memory = memory_of(job.arriving, kNoMax, size, context);
   if (!memory) return tl::unexpected<Error>(memory.error());
+  const bool is_made = !job.held_bytes_max || memory->held_bytes <= *job.held_bytes_max;
+  // Where nobody views them they are looked at here.
+  const Values unknown = is_made ? Values::as_viewed : Values::unknown;
+  const auto blob = wire::open_expert_blob(
+      job.arriving, job.are_values_known ? Values::known : unknown, kNoMax, size);
+  if (!blob) return tl::unexpected<Error>(blob.error());
   AdmittedExpert admitted{nullptr, facts_of(blob->view, memory->held_bytes),
                           job.expected_hash.value_or(BlobHash{}), memory->stream_bytes_min};
-  if (job.held_bytes_max && memory->held_bytes > *job.held_bytes_max) {
-    if (job.are_values_known) return admitted;
-    blob = open(Values::unknown);  // nobody views them now
-    if (!blob) return tl::unexpected<Error>(blob.error());
-    return admitted;
-  }
+  if (!is_made) return admitted;
   auto resident = context.backend.upload_expert(blob->view, context.executor);
   if (!resident) return tl::unexpected<Error>(resident.error());
   admitted.resident = std::move(*resident);

@@ -45,9 +45,9 @@ struct AdmitExpert {
   std::optional<BlobHash> expected_hash;
   /// Where present there are no bytes in `blob`: they are read from here.
   std::shared_ptr<const compute::WeightSource> source = nullptr;
-  /// Where present the blob is read by slices, and what it becomes takes so much at most; an expert
-  /// that needs more stays where it is, and is read by every run. Then `is_checked` also says that
-  /// its values were checked.
+  /// Where present the blob, a `source`, is read by slices, and what it becomes takes so much at
+  /// most; an expert that needs more stays where it is, and is read by every run. Then `is_checked`
+  /// also says that its values were checked.
   std::optional<std::uint64_t> memory_bytes_max = std::nullopt;
   /// Where present there are no bytes in `blob`: they are checked and packed as they come, and the
   /// job waits for them. Nothing of it is given away before the hash is right.
@@ -295,6 +295,8 @@ struct ReadBlob {
   bool wants_hash = false;
   /// The answer may be an Arriving, given before the bytes are there.
   bool may_arrive = false;
+  /// Then one of more bytes is answered by an OpenedBlob: nobody reckoned with these; 0: none is.
+  std::uint64_t whole_bytes_max = 0;
 };
 
 /// A blob to be read by slices, for as long as the answer's source lives.

@@ -136,6 +136,26 @@ TEST(DamagedBlobs, OneThatWasGoodOnceAndCannotBeUsedNowIsCheckedByTheStore) {
   EXPECT_FALSE(world.holder.expert({"m", 0, 0}).has_value());
 }
 
+TEST(Reads, OfABlobThatIsMuchLargerThanItsExpertGoBySlicesWithinWhatIsReserved) {
+  work::JobIds ids;
+  Holder holder({.memory_budget_bytes = 1000, .background_reads_max = 0}, ids);
+  Outbox out;
+  work::HoldingRow row = row_of(0, ExpertIndex{0}, kShared);
+  row.facts.resident_bytes = 60;
+  holder.on_index({row}, out);
+  out.clear();
+  ASSERT_TRUE(holder.acquire(LeaseId{1}, {"m", 0}, {0}, out));
+  const work::Store store = sent<work::Store>(out).at(0);
+  const auto& read = std::get<work::ReadBlob>(store.op);
+  EXPECT_EQ(read.whole_bytes_max, 60 + wire::kStreamedHeaderBytesMax);
+  EXPECT_EQ(holder.bytes_in_use(), 120U);
+  out.clear();
+  holder.on_store_done(store.id, work::StoreOutput(work::OpenedBlob{}), out);
+  const auto admit = std::get<work::AdmitExpert>(sent<work::Run>(out).at(0).job);
+  EXPECT_EQ(admit.memory_bytes_max, 120U);
+  EXPECT_FALSE(admit.held_bytes_max.has_value());
+}
+
 TEST(CheckedBlobs, AreHashedAgainWhereTheirFileIsAnotherSince) {
   for (const bool is_by_slices : {false, true}) {
     work::JobIds ids;

@@ -122,6 +122,18 @@ TEST(Blobs, LargeOneIsGivenWhileItIsReadAndItsHashWithTheLastByte) {
   }
 }
 
+TEST(Blobs, OneOfMoreBytesThanItsReaderReckonsWithIsOpenedInstead) {
+  TemporaryDirectory temporary;
+  NodeStore node(temporary / "data");
+  const BlobHash hash = *node.publish("0123456789");
+  for (const std::uint64_t most : {std::uint64_t{9}, std::uint64_t{10}}) {
+    const work::StoreResult result =
+        node.call(work::ReadBlob{.hash = hash, .may_arrive = true, .whole_bytes_max = most});
+    ASSERT_TRUE(result);
+    EXPECT_EQ(std::holds_alternative<work::OpenedBlob>(*result), most == 9) << most;
+  }
+}
+
 TEST(Blobs, SmallOneComesWholeAlsoWhereItMayArrive) {
   TemporaryDirectory temporary;
   NodeStore node(temporary / "data");
