@@ -4,23 +4,21 @@
 ///
 /// Rules
 ///  - Only where `has_sha_instructions`.
-///  - The states of a pair are two; the blocks may be the same.
+///  - A state is `kSha256Words` words. The states of a pair are two; the blocks may be the same.
 /// Pure. Thread: any.
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
 namespace tenzro::crypto {
 
-using Sha256Words = std::array<std::uint32_t, 8>;
-
+inline constexpr std::size_t kSha256Words = 8;
 inline constexpr std::size_t kSha256BlockBytes = 64;
 
 [[nodiscard]] bool has_sha_instructions();
 
-void compress_one(Sha256Words& state, const std::uint8_t* blocks, std::size_t count);
+void compress_one(std::uint32_t* state, const std::uint8_t* blocks, std::size_t count);
 /// `count` blocks of each.
-void compress_pair(Sha256Words& state_a, const std::uint8_t* blocks_a, Sha256Words& state_b,
+void compress_pair(std::uint32_t* state_a, const std::uint8_t* blocks_a, std::uint32_t* state_b,
                    const std::uint8_t* blocks_b, std::size_t count);
 
 }  // namespace tenzro::crypto

@@ -1,4 +1,5 @@
-// Compiled with -msha -msse4.1: nothing here runs where those are missing.
+// Compiled with -msha -msse4.1: nothing here runs where those are missing. No templates of the
+// library: the linker might keep this file's copy of one for everybody.
 #include <immintrin.h>
 
 #include "sha256_blocks.hpp"
@@ -34,18 +35,18 @@ struct Lane {
   __m128i cdgh;
   __m128i words[4];  ///< the last sixteen of the schedule, a ring of four steps
 
-  [[gnu::always_inline]] void open(const Sha256Words& state) {
-    const __m128i low = _mm_shuffle_epi32(load(state.data()), 0xB1);       // c d a b
-    const __m128i high = _mm_shuffle_epi32(load(state.data() + 4), 0x1B);  // e f g h
+  [[gnu::always_inline]] void open(const std::uint32_t* state) {
+    const __m128i low = _mm_shuffle_epi32(load(state), 0xB1);       // c d a b
+    const __m128i high = _mm_shuffle_epi32(load(state + 4), 0x1B);  // e f g h
     abef = _mm_alignr_epi8(low, high, 8);
     cdgh = _mm_blend_epi16(high, low, 0xF0);
   }
 
-  [[gnu::always_inline]] void close(Sha256Words& state) const {
+  [[gnu::always_inline]] void close(std::uint32_t* state) const {
     const __m128i low = _mm_shuffle_epi32(abef, 0x1B);
     const __m128i high = _mm_shuffle_epi32(cdgh, 0xB1);
-    store(state.data(), _mm_blend_epi16(low, high, 0xF0));
-    store(state.data() + 4, _mm_alignr_epi8(high, low, 8));
+    store(state, _mm_blend_epi16(low, high, 0xF0));
+    store(state + 4, _mm_alignr_epi8(high, low, 8));
   }
 
   /// Four rounds; the first four steps take the block's words, the others extend them.
@@ -90,7 +91,7 @@ template <std::size_t kLanes>
 
 }  // namespace
 
-void compress_one(Sha256Words& state, const std::uint8_t* blocks, std::size_t count) {
+void compress_one(std::uint32_t* state, const std::uint8_t* blocks, std::size_t count) {
   Lane lanes[1];
   const std::uint8_t* const sources[1] = {blocks};
   lanes[0].open(state);
@@ -98,7 +99,7 @@ void compress_one(Sha256Words& state, const std::uint8_t* blocks, std::size_t co
   lanes[0].close(state);
 }
 
-void compress_pair(Sha256Words& state_a, const std::uint8_t* blocks_a, Sha256Words& state_b,
+void compress_pair(std::uint32_t* state_a, const std::uint8_t* blocks_a, std::uint32_t* state_b,
                    const std::uint8_t* blocks_b, std::size_t count) {
   Lane lanes[2];
   const std::uint8_t* const sources[2] = {blocks_a, blocks_b};

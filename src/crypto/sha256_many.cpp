@@ -13,8 +13,10 @@
 namespace tenzro::crypto {
 namespace {
 
-constexpr Sha256Words kStart = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+using Words = std::array<std::uint32_t, kSha256Words>;
+
+constexpr Words kStart = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                          0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 constexpr std::size_t kLengthBytes = 8;
 
 /// A message under way, cut into whole blocks.
@@ -32,7 +34,7 @@ class Lane {
 
   [[nodiscard]] bool is_under_way() const { return message_ != nullptr; }
 
-  Sha256Words& state() { return state_; }
+  std::uint32_t* state() { return state_.data(); }
 
   /// Whole blocks to be compressed next: at least one, until `take` was called for the last.
   std::span<const std::uint8_t> blocks() {
@@ -89,7 +91,7 @@ class Lane {
 
   Sha256Message* message_ = nullptr;
   Hash32* digest_ = nullptr;
-  Sha256Words state_{};
+  Words state_{};
   std::span<const std::uint8_t> rest_;
   /// The end of a piece that is not a whole block, or the padding.
   std::array<std::uint8_t, 2 * kSha256BlockBytes> block_{};

@@ -113,7 +113,7 @@ void add_node(Page& page, const node::Node& node, Instant now) {
   page.gauge("tenzro_resident_bytes", "Weights in memory", held.memory_bytes,
              {{"kind", "experts"}});
   page.gauge("tenzro_resident_bytes", "Weights in memory", held.gate_bytes, {{"kind", "gates"}});
-  page.gauge("tenzro_memory_budget_bytes", "Memory that experts may take",
+  page.gauge("tenzro_memory_budget_bytes", "Memory that experts and gates may take",
              node.holder().memory_budget_bytes());
   constexpr const char* kAsked = "Experts that requests asked for, by whether memory had them";
   page.counter("tenzro_expert_lookups_total", kAsked, held.hits, {{"result", "hit"}});

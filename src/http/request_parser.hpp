@@ -20,7 +20,7 @@ class RequestParser {
     need_input,  ///< all bytes given that can be used now were used
     need_space,  ///< the output is full
     done,        ///< the head, or the body, is complete
-    bad,         ///< not HTTP/1.1, or a header line that is folded (RFC 9112, 5.2)
+    bad,         ///< not HTTP/1.1, or a line of head or trailers that is folded (RFC 9112, 5.2)
     too_large,   ///< above header_bytes_max or the body limit
   };
 

@@ -39,6 +39,7 @@ void Job::next_gguf(Outbox& out) {
       return refuse(status.error(), out);
     if (const Status status = choose_layers(checkpoint_); !status)
       return refuse(status.error(), out);
+    gguf_parts_ = {};  // as large as gguf_located_, and of no more use
   }
   begin_index(out);
 }

@@ -103,7 +103,7 @@ Status SourceReader::check_commit(const std::string& file, const std::string& co
     return {};
   }
   if (versions_.contains(file)) {
-    doubtful_.insert(file);
+    doubtful_.emplace(file, commit);
     return {};
   }
   return fail(ErrorCode::runtime, file,
@@ -118,10 +118,16 @@ Status SourceReader::check_version(const std::string& file, FileVersion version)
   const FileVersion& first = known->second;
   const bool is_proven = first.version == version.version && version.version.starts_with('"');
   const bool may_be_same =
-      first.version == version.version || first.version.empty() || version.version.empty();
-  const bool is_same = first.file_bytes == version.file_bytes &&
-                       (doubtful_.contains(file) ? is_proven : may_be_same);
-  if (is_new || is_same) return {};
+      first.file_bytes == version.file_bytes &&
+      (first.version == version.version || first.version.empty() || version.version.empty());
+  const auto doubt = doubtful_.find(file);
+  if (is_new || (may_be_same && (doubt == doubtful_.end() || is_proven))) return {};
+  if (may_be_same) {
+    return fail(ErrorCode::runtime, file,
+                "is of commit " + echo(doubt->second) + ", the job began at commit " +
+                    echo(commit_) +
+                    ", and nothing proves that it is the same in both; start a new one");
+  }
   const auto text = [](const FileVersion& each) {
     return std::to_string(each.file_bytes) + " bytes" +
            (each.version.empty() ? "" : " of version " + echo(each.version));

@@ -27,7 +27,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -155,10 +154,10 @@ class SourceReader {
   Prng& prng_;
   std::string hub_origin_;
   FileVersions versions_;
-  std::string commit_;                           ///< of the repository
-  std::string commit_file_;                      ///< which told it
-  std::optional<SourceAddress> pinned_;          ///< the address at that commit
-  std::set<std::string, std::less<>> doubtful_;  ///< files that were said to be of another one
+  std::string commit_;                                        ///< of the repository
+  std::string commit_file_;                                   ///< which told it
+  std::optional<SourceAddress> pinned_;                       ///< the address at that commit
+  std::map<std::string, std::string, std::less<>> doubtful_;  ///< file -> the other one it is of
   std::map<std::string, std::string, std::less<>> moved_to_;  ///< file -> where a redirect led
   std::map<ReadId, Reading> readings_;
   std::map<JobId, ReadId> local_;

@@ -121,11 +121,6 @@ void Repair::examine_missing(shards::View::Slot slot, const std::vector<shards::
   if (choice.is_disputed) ++found_.disputed;
   if (!choice.blob && !choice.is_disputed) return;
   if (copies.staying == 0) is_urgent_ = true;
-  std::vector<Contender> contenders;
-  contenders.reserve(scan_->candidates.size());
-  for (const Contender& candidate : scan_->candidates) {
-    if (!holds(holders, candidate.address)) contenders.push_back(candidate);
-  }
   ExpertKey key{scan_->model, slot.first, slot.second};
   auto& tracks = tracks_[scan_->model];
   auto known = tracks.find(slot);
@@ -138,6 +133,13 @@ void Repair::examine_missing(shards::View::Slot slot, const std::vector<shards::
   if (!choice.blob) {
     if (track != nullptr) track->seen = pass_;
     return;
+  }
+  const bool is_of_use = is_usable(key, *choice.blob);
+  std::vector<Contender> contenders;
+  contenders.reserve(scan_->candidates.size());
+  for (const Contender& candidate : scan_->candidates) {
+    if (!is_of_use && candidate.address == options_.self) continue;
+    if (!holds(holders, candidate.address)) contenders.push_back(candidate);
   }
   scores_ += contenders.size();
   if (!names_self(rank(key, contenders), missing, track)) return;
@@ -240,6 +242,7 @@ void Repair::end_pass(Instant now, const shards::View& view, const Room& room, O
     tracked_ += tracks.size();
   }
   std::erase_if(tracks_, [](const auto& entry) { return entry.second.empty(); });
+  std::erase_if(unusable_, [&](const auto& entry) { return entry.second.until <= pass_; });
   std::erase_if(surplus_, [&](const auto& entry) { return entry.second != pass_; });
   for (auto it = fetching_.begin(); it != fetching_.end();) {
     if (wants(view, it->first)) {

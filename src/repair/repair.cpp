@@ -93,6 +93,8 @@ void Repair::on_fetched(Instant now, const ExpertKey& key, const Result<std::uin
   if (!bytes) {
     const bool is_unwanted = bytes.error().code == ErrorCode::cancelled;
     ++(is_unwanted ? totals_.fetches_cancelled : totals_.fetches_failed);
+    if (bytes.error().code == ErrorCode::no_space && unusable_.size() < kTrackedMax)
+      unusable_.insert_or_assign(key, Unusable{fetch.mapped().blob, pass_ + kUnusableFor});
     return;
   }
   ++admitted_;
@@ -135,6 +137,11 @@ std::optional<BlobHash> Repair::known_blob(const ExpertKey& key) const {
   return track == tracks->second.end() ? std::nullopt : track->second.blob;
 }
 
+bool Repair::is_usable(const ExpertKey& key, const BlobHash& blob) const {
+  const auto found = unusable_.find(key);
+  return found == unusable_.end() || found->second.blob != blob || found->second.until <= pass_;
+}
+
 bool Repair::may_start(Instant now) const {
   if (queue_.empty()) return false;
   if (options_.bytes_per_s != 0)
@@ -170,12 +177,12 @@ bool Repair::start_fetch(Instant now, const shards::View& view, const ExpertKey&
   const std::optional<BlobHash> blob = choose_blob(holders, known_blob(key)).blob;
   const std::uint64_t left = room.free_bytes - std::min(room.free_bytes, reserved_bytes_);
   const std::uint64_t expected = expert_bytes(view, key.model, options_.self);
-  if (!blob) return true;
+  if (!blob || !is_usable(key, *blob)) return true;
   if (left < std::max<std::uint64_t>(1, expected)) return false;
   // Unknown: one at a time may take all there is.
   const std::uint64_t largest =
       expected == 0 || expected > left / kOversizeMax ? left : expected * kOversizeMax;
-  fetching_.emplace(key, Fetch{expected, largest});
+  fetching_.emplace(key, Fetch{*blob, expected, largest});
   reserved_bytes_ += largest;
   ++started_;
   ++totals_.fetches;

@@ -64,12 +64,12 @@ Result<Call> read_expert_status(ParamReader& params) {
 constexpr MethodError kExpertLoadErrors[] = {
     {-32602, "missing blob_base64 or uri"}, {-32602, "invalid blob_base64: FAULT"},
     {-32602, "invalid uri: FAULT"},         {-32000, "blob fetch: REASON"},
-    {-32004, "expert load: REASON"},
+    {-32004, "expert load: REASON"},        {-32000, "expert load: REASON"},
 };
 constexpr MethodError kGateLoadErrors[] = {
     {-32602, "missing blob_base64 or uri"}, {-32602, "invalid blob_base64: FAULT"},
     {-32602, "invalid uri: FAULT"},         {-32000, "blob fetch: REASON"},
-    {-32004, "gate load: REASON"},
+    {-32004, "gate load: REASON"},          {-32000, "gate load: REASON"},
 };
 
 constexpr Method kMethods[] = {

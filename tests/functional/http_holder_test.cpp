@@ -124,7 +124,7 @@ TEST_F(HttpHolder, GivesItsBlobsOverHttpToTheNodesOfItsMeshAndToNobodyElse) {
   do {
     job = ask_holder("tenzro_moePrepareStatus",
                      {{"job_id", started["result"].value("job_id", "")}})["result"];
-  } while (job.value("state", "") == "running");
+  } while (is_job_under_way(job));
   ASSERT_EQ(job.value("state", ""), "completed") << job.dump();
   ASSERT_TRUE(holder_knows_router());
   ASSERT_TRUE(lists_providers(router_.client(), 2));

@@ -50,7 +50,7 @@ class Prepare : public ::testing::Test {
   /// The job's end.
   [[nodiscard]] json wait_for(const std::string& job) const {
     json now = status(job);
-    while (now.value("state", "") == "running") now = status(job);
+    while (is_job_under_way(now)) now = status(job);
     return now;
   }
 
@@ -158,7 +158,7 @@ TEST_F(Prepare, ARateLimitIsShownWhileItIsWaitedFor) {
   const std::string job = begin(call(hub.url() + "/m"));
   json now = status(job);
   bool was_shown = false;
-  while (now["state"] == "running") {
+  while (is_job_under_way(now)) {
     if (now["progress"]["waiting"] == "waiting for rate limit") was_shown = true;
     now = status(job);
   }

@@ -1,5 +1,6 @@
 // Expert blobs: whatever is accepted has one width and one depth, is written so that it reads the
-// same, and is read by slices as it is read whole; what is refused is refused both ways.
+// same, and is read by slices as it is read whole, its values checked at once or as they are
+// viewed; what is refused is refused in all ways.
 #include "tenzro/wire/expert_blob.hpp"
 
 #include <algorithm>
@@ -62,8 +63,43 @@ void check_same(std::span<const std::byte> blob, const ExpertBlob& sliced,
     TENZRO_ASSERT(sliced.biases[i] == whole.biases[i]);
 }
 
+/// Whether all rows of the matrix can be viewed, `rows_max` at a time.
+bool is_viewed(const tenzro::compute::WeightSource& source, const MatrixView& matrix,
+               std::uint64_t begin, std::uint32_t rows_max) {
+  const std::size_t row_bytes = tenzro::tensor::row_bytes(matrix.type, matrix.cols);
+  std::vector<std::byte> scratch;
+  std::uint32_t rows = 0;
+  for (std::uint32_t row = 0; row < matrix.rows; row += rows) {
+    rows = std::min(rows_max, matrix.rows - row);
+    const auto bytes = source.view(begin + row * row_bytes, rows * row_bytes, scratch);
+    if (!bytes) {
+      TENZRO_ASSERT(bytes.error().code == ErrorCode::runtime);
+      return false;
+    }
+  }
+  return true;
+}
+
+void check_as_viewed(const std::shared_ptr<BytesSource>& source, bool is_whole_accepted) {
+  const auto opened = open_expert_blob(source, Values::as_viewed, kAmpleMemory);
+  if (!opened) {
+    TENZRO_ASSERT(!is_whole_accepted);
+    return;
+  }
+  const ExpertView& view = opened->view;
+  const tenzro::compute::WeightStream& stream = *view.stream;
+  for (const std::uint32_t rows_max : {7U, UINT32_MAX}) {
+    const bool is_accepted =
+        (!view.gate || is_viewed(*stream.source, *view.gate, stream.gate_begin, rows_max)) &&
+        is_viewed(*stream.source, view.up, stream.up_begin, rows_max) &&
+        is_viewed(*stream.source, view.down, stream.down_begin, rows_max);
+    TENZRO_ASSERT(is_accepted == is_whole_accepted);
+  }
+}
+
 void check_slices(std::span<const std::byte> blob, const Result<ExpertBlob>& whole) {
   const auto source = std::make_shared<BytesSource>(blob);
+  check_as_viewed(source, whole.has_value());
   const auto sliced = open_expert_blob(source, Values::unknown, kAmpleMemory);
   TENZRO_ASSERT(sliced.has_value() == whole.has_value());
   if (sliced) {

@@ -15,6 +15,13 @@ inline std::string tiny_model_folder() {
   return std::string(TENZRO_TEST_DATA) + "/models/tiny-qwen3-moe";
 }
 
+/// Whether a prepare job of that status goes on: on a slow machine it may still wait for its first
+/// file when its start is answered.
+inline bool is_job_under_way(const nlohmann::json& status) {
+  const std::string state = status.value("state", "");
+  return state == "running" || state == "waiting";
+}
+
 /// Prepares layer 0 in Q8_0 and waits for the job by asking; its status.
 inline nlohmann::json prepare_tiny_layer(const RpcClient& client) {
   const nlohmann::json started = client.result(
@@ -23,7 +30,7 @@ inline nlohmann::json prepare_tiny_layer(const RpcClient& client) {
   nlohmann::json status;
   do {
     status = client.result("tenzro_moePrepareStatus", {{"job_id", started.value("job_id", "")}});
-  } while (status.value("state", "") == "running");
+  } while (is_job_under_way(status));
   EXPECT_EQ(status.value("state", ""), "completed") << status.dump();
   return status;
 }

@@ -15,6 +15,9 @@
 ///  all is passed over for `kPassedOverFor` passes, and the next in rank is named; that holds for
 ///  this node too. One with a backlog admits something and keeps its rows, so that no two nodes
 ///  fetch for one.
+///  - Bytes that this node has no room for even when they are here (no_space: it could never use
+///  them) are not fetched again for `kUnusableFor` passes, and it does not name itself for them.
+///  Why: they would be downloaded again and again. Other bytes of that expert are another matter.
 ///  - Order: fewest staying holders first, then the highest rate, then by key; so what would be
 ///  lost with one more node comes first, and hot experts after all that are below the floor.
 ///  - At most `max_admissions` experts a pass; or, where `bytes_per_s` is set, as many as its bytes
@@ -35,7 +38,8 @@
 ///  false. Why: whoever declares a copy and passes the proof's question on to one that has it looks
 ///  like a holder.
 /// Bounds: `kRowsMax` rows wait, `kTrackedMax` are remembered between passes (of others no
-/// candidate is passed over), and as many drops (what is beyond may be tried again at once). Cost:
+/// candidate is passed over), and as many drops and unusable fetches (what is beyond may be tried
+/// again at once). Cost:
 /// a slice some hundred microseconds: `slots_per_slice` experts or `kScoresPerSlice` hashes, and
 /// one expert more. Thread: the owner's only. Pure.
 #include <cstdint>
@@ -135,6 +139,7 @@ class Repair {
   static constexpr std::size_t kScoresPerSlice = 4096;
   static constexpr std::uint64_t kPatience = 2;  ///< passes
   static constexpr std::uint64_t kPassedOverFor = 8;
+  static constexpr std::uint64_t kUnusableFor = 256;
 
   explicit Repair(const Options& options) : options_(options), absent_(options.grace) {}
 
@@ -201,8 +206,14 @@ class Repair {
   };
 
   struct Fetch {
+    BlobHash blob{};
     std::uint64_t expected_bytes = 0;
     std::uint64_t reserved_bytes = 0;
+  };
+
+  struct Unusable {
+    BlobHash blob{};
+    std::uint64_t until = 0;  ///< from that pass on again
   };
 
   // pass.cpp
@@ -231,6 +242,8 @@ class Repair {
                    Outbox& out);
   [[nodiscard]] Need need(const shards::View& view, const std::vector<shards::Candidate>& holders,
                           const ExpertKey& key) const;
+  /// Whether it was not found to be of no use here.
+  [[nodiscard]] bool is_usable(const ExpertKey& key, const BlobHash& blob) const;
   [[nodiscard]] std::optional<BlobHash> known_blob(const ExpertKey& key) const;
   [[nodiscard]] Duration time_of(std::uint64_t bytes) const;
 
@@ -258,6 +271,7 @@ class Repair {
   std::map<ProviderAddress, Growth> growth_;
   std::map<ExpertKey, std::uint64_t> surplus_;  ///< in which pass this node's copy was too many
   std::map<ExpertKey, std::uint64_t> tried_;    ///< drops, and from which pass on again
+  std::map<ExpertKey, Unusable> unusable_;      ///< fetches that this node has no room for
   std::vector<DropExpert> drops_;               ///< that this pass may make
   std::size_t scores_ = 0;                      ///< hashes made in this slice
   Totals totals_;

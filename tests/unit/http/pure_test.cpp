@@ -220,6 +220,51 @@ TEST(RequestParser, AFoldedLineIsRefusedHoweverItIsCut) {
   }
 }
 
+/// What becomes of a chunked body that comes `read_bytes` at a time.
+RequestParser::Outcome outcome_of_chunks(std::string_view body, std::size_t read_bytes) {
+  RequestParser parser(256);
+  EXPECT_EQ(
+      parser.feed_head("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").outcome,
+      RequestParser::Outcome::done);
+  std::string pending;
+  std::vector<std::byte> space(256);
+  for (std::size_t at = 0; at < body.size(); at += read_bytes) {
+    pending += body.substr(at, read_bytes);
+    const RequestParser::Step step = parser.feed_chunked(pending, space);
+    pending.erase(0, step.consumed);
+    if (step.outcome != RequestParser::Outcome::need_input) return step.outcome;
+  }
+  return RequestParser::Outcome::need_input;
+}
+
+TEST(RequestParser, ABodyOfNoChunksIsReadHoweverItIsCut) {
+  for (std::size_t read_bytes = 1; read_bytes < 12; ++read_bytes) {
+    for (const char* body : {"0\r\n\r\n", "00\r\n\r\n", "0;a=b\r\n\r\n", "0\r\nB: c\r\n\r\n"}) {
+      EXPECT_EQ(outcome_of_chunks(body, read_bytes), RequestParser::Outcome::done)
+          << body << " in reads of " << read_bytes;
+    }
+    EXPECT_EQ(outcome_of_chunks("0\r\nB\r\n\r\n", read_bytes), RequestParser::Outcome::bad);
+    EXPECT_EQ(outcome_of_chunks("zz\r\n", read_bytes), RequestParser::Outcome::bad);
+  }
+}
+
+TEST(RequestParser, AFoldedTrailerIsRefusedHoweverItIsCut) {
+  for (const std::size_t read_bytes : {1U, 7U, 300U}) {
+    for (const std::string chunks : {"", "3\r\nabc\r\n"}) {
+      for (const char* trailers : {"B: c\r\n d\r\n", "B:\r\n\tc\r\n", "B: c\r\n \r\n"}) {
+        EXPECT_EQ(outcome_of_chunks(chunks + "0\r\n" + trailers + "\r\n", read_bytes),
+                  RequestParser::Outcome::bad)
+            << chunks << trailers;
+      }
+      EXPECT_EQ(outcome_of_chunks(chunks + "0\r\nB: c d \r\n\r\n", read_bytes),
+                RequestParser::Outcome::done);
+    }
+    // A line of the body is none of the trailers'.
+    EXPECT_EQ(outcome_of_chunks("4\r\n\n\n d\r\n2\r\n\n \r\n0\r\n\r\n", read_bytes),
+              RequestParser::Outcome::done);
+  }
+}
+
 TEST(ReplyHead, NeverSendsALineBreakInAValue) {
   const Reply reply{.status = 200, .content_type = "text/plain\r\nX: y", .body = {}, .headers = {}};
   EXPECT_DEATH((void)reply_head(reply, 0, KeepAlive::yes), "assertion failed");

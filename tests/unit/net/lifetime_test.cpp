@@ -26,6 +26,52 @@ TEST(LifetimeTest, CloseSaysGoodbyeSoThatCallsFailAtOnce) {
   ASSERT_TRUE(run_until(loop, [&] { return server.ended(late) != nullptr; }));
 }
 
+/// A call that has ended well, and nothing of it is under way.
+void connect(exec::Loop& loop, Peer& client, Peer& server) {
+  server.echoes = true;
+  const PeerCallId first = client.call(server.target(), "first");
+  ASSERT_TRUE(run_until(loop, [&] { return client.ended(first) != nullptr; }));
+  ASSERT_TRUE(*client.ended(first)) << client.ended(first)->error().message();
+  settle(loop);
+  server.echoes = false;
+}
+
+TEST(LifetimeTest, RequestThatArrivedIsAcknowledgedBeforeTheCloseAndSoNotTakenForUnserved) {
+  exec::Loop loop;
+  Peer server(loop, 1);
+  Peer client(loop, 2);
+  connect(loop, client, server);
+  // In the turn that the request arrives in: nothing else has acknowledged it.
+  server.on_request_do = [&](const Request&) { server.endpoint().close([] {}); };
+  const PeerCallId call = client.call(server.target(), "second");
+  ASSERT_TRUE(run_until(loop, [&] { return client.ended(call) != nullptr; }));
+  EXPECT_EQ(server.requests.size(), 2U);
+  ASSERT_FALSE(*client.ended(call));
+  EXPECT_EQ(client.ended(call)->error().code, ErrorCode::io);
+  EXPECT_NE(client.ended(call)->error().message().find("the peer closed the connection"),
+            std::string::npos)
+      << client.ended(call)->error().message();
+}
+
+TEST(LifetimeTest, RequestThatTheClosingPeerHadNotReadDidNotReachIt) {
+  exec::Loop loop;
+  Peer server(loop, 1);
+  Peer client(loop, 2);
+  connect(loop, client, server);
+  const std::uint64_t sent = client.endpoint().totals().packets_sent;
+  const PeerCallId call = client.call(server.target(), "second");
+  while (client.endpoint().totals().packets_sent == sent)
+    ASSERT_NE(loop.context().run_one_for(std::chrono::seconds(20)), 0U);
+  server.endpoint().close([] {});
+  ASSERT_TRUE(run_until(loop, [&] { return client.ended(call) != nullptr; }));
+  EXPECT_EQ(server.requests.size(), 1U);
+  ASSERT_FALSE(*client.ended(call));
+  EXPECT_EQ(client.ended(call)->error().code, ErrorCode::cancelled);
+  EXPECT_NE(client.ended(call)->error().message().find("the call did not reach the peer"),
+            std::string::npos)
+      << client.ended(call)->error().message();
+}
+
 TEST(LifetimeTest, PeerThatIsNotThereIsAnIoError) {
   exec::Loop loop;
   Peer client(loop, 2, {.handshake_timeout = std::chrono::milliseconds(200)});

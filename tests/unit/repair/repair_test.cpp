@@ -222,6 +222,53 @@ TEST(Repair, ThisNodeYieldsTooWhenItsFetchesFail) {
   EXPECT_EQ(tries, 2U);
 }
 
+TEST(Repair, BytesThatThisNodeCannotUseAreNotFetchedAgainForManyPasses) {
+  Fixture fixture;
+  fixture.mesh.hold(2, 0);
+  fixture.core->start(Instant{});
+  ASSERT_THAT(Fixture::fetched(fixture.run(seconds(415))), ElementsAre(0U));
+  fixture.core->on_fetched(Instant{seconds(415)}, {"m", 0, 0},
+                           fail(ErrorCode::no_space, "", "takes more than this node has"));
+  EXPECT_EQ(fixture.core->totals().fetches_failed, 1U);
+  fixture.mesh.hold(2, 1);  // another is none of its business
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(495))), ElementsAre(1U));
+  fixture.core->on_fetched(Instant{seconds(495)}, {"m", 0, 1}, std::uint64_t{10});
+  fixture.mesh.hold(kSelf, 1);
+  const seconds again(400 + 80 * static_cast<std::int64_t>(Repair::kUnusableFor));
+  EXPECT_THAT(Fixture::fetched(fixture.run(again - seconds(1))), IsEmpty());
+  EXPECT_EQ(fixture.core->totals().passes, Repair::kUnusableFor);
+  EXPECT_THAT(Fixture::fetched(fixture.run(again + seconds(15))), ElementsAre(0U));
+}
+
+TEST(Repair, OtherBytesOfAnExpertThatThisNodeCouldNotUseAreFetched) {
+  Fixture fixture;
+  fixture.mesh.hold(2, 0);
+  fixture.core->start(Instant{});
+  ASSERT_THAT(Fixture::fetched(fixture.run(seconds(415))), ElementsAre(0U));
+  fixture.core->on_fetched(Instant{seconds(415)}, {"m", 0, 0},
+                           fail(ErrorCode::no_space, "", "takes more than this node has"));
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(495))), IsEmpty());
+  fixture.mesh.hold(2, 0, true, 8);
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(575))), ElementsAre(0U));
+}
+
+TEST(Repair, WhatThisNodeCannotUseTheNextInRankIsNamedFor) {
+  Fixture fixture;
+  fixture.mesh.hold(3, 100);
+  ExpertIndex expert = 0;
+  const std::vector<Contender> all{make_contender(address(kSelf)), make_contender(address(3))};
+  while (rank({"m", 0, expert}, all)[0] != address(kSelf)) ++expert;
+  fixture.mesh.hold(2, expert);
+  fixture.core->start(Instant{});
+  ASSERT_THAT(Fixture::fetched(fixture.run(seconds(415))), ElementsAre(expert));
+  EXPECT_EQ(fixture.core->findings().named_here, 1U);
+  fixture.core->on_fetched(Instant{seconds(415)}, {"m", 0, expert},
+                           fail(ErrorCode::no_space, "", "takes more than this node has"));
+  EXPECT_THAT(Fixture::fetched(fixture.run(seconds(575))), IsEmpty());
+  EXPECT_EQ(fixture.core->findings().named_here, 0U);
+  EXPECT_EQ(fixture.core->findings().under_replicated, 1U);
+}
+
 TEST(Repair, FetchThatIsNotWantedAnyMoreIsCancelled) {
   Fixture fixture;
   fixture.mesh.hold(2, 0);

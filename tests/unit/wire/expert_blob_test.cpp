@@ -89,9 +89,40 @@ void expect_same_by_slices(const std::vector<std::byte>& blob, const Result<Expe
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(opened->biases[i], expected->biases[i]);
 }
 
+/// Views every row of every matrix, at most `rows_max` at a time.
+Status view_all(const compute::ExpertView& view, std::uint32_t rows_max) {
+  std::vector<std::byte> scratch;
+  const auto view_matrix = [&](const compute::MatrixView& matrix, std::uint64_t begin) -> Status {
+    const std::size_t row_bytes = tensor::row_bytes(matrix.type, matrix.cols);
+    for (std::uint32_t row = 0; row < matrix.rows; row += std::min(rows_max, matrix.rows - row)) {
+      const std::size_t size = row_bytes * std::min(rows_max, matrix.rows - row);
+      const auto bytes = view.stream->source->view(begin + row * row_bytes, size, scratch);
+      if (!bytes) return fail(bytes.error());
+    }
+    return {};
+  };
+  Status status;
+  if (view.gate) status = view_matrix(*view.gate, view.stream->gate_begin);
+  if (status) status = view_matrix(view.up, view.stream->up_begin);
+  if (status) status = view_matrix(view.down, view.stream->down_begin);
+  return status;
+}
+
+/// And so is one whose values are checked as they are viewed, in however many rows at a time.
+void expect_same_as_viewed(const std::vector<std::byte>& blob, const Result<ExpertBlob>& expected) {
+  const std::string wanted = expected ? "" : expected.error().message();
+  for (const std::uint32_t rows_max : {1U, 7U, 1U << 20U}) {
+    const auto opened =
+        open_expert_blob(std::make_shared<BytesSource>(blob), Values::as_viewed, 1U << 30U);
+    const Status status = opened ? view_all(opened->view, rows_max) : Status(fail(opened.error()));
+    EXPECT_EQ(status ? "" : status.error().message(), wanted) << rows_max << " rows at a time";
+  }
+}
+
 std::string refusal(const std::vector<std::byte>& blob) {
   const Result<ExpertBlob> expert = parse_expert_blob(blob);
   expect_same_by_slices(blob, expert);
+  expect_same_as_viewed(blob, expert);
   if (expert) return "(accepted)";
   EXPECT_EQ(expert.error().code, ErrorCode::runtime);
   return expert.error().message();
@@ -317,6 +348,32 @@ TEST(ExpertBlobValues, NonFiniteDenseWeightIsRefusedNamingTensorAndRow) {
                                                            {bad, 0, 0, 0, 0, 0})),
               "tensor 'gate_proj.weight' row 0 holds a non-finite value");
   }
+}
+
+TEST(ExpertBlobValues, AsViewedNothingIsRefusedBeforeItsRowIsViewedAndOtherPartsThanRowsAre) {
+  BlobBuilder builder;
+  builder.f32("gate_proj.weight", {3, 2}, {1, 2, 3, 4, 5, 6});
+  builder.f32("up_proj.weight", {3, 2}, {6, 5, 4, kNan, 2, 1});
+  builder.f32("down_proj.weight", {2, 3}, {1, 0, 1, 0, 1, 0});
+  const auto opened = open_expert_blob(std::make_shared<BytesSource>(builder.build()),
+                                       Values::as_viewed, 1U << 30U);
+  ASSERT_TRUE(opened) << opened.error().message();
+  const compute::WeightStream& stream = *opened->view.stream;
+  constexpr std::size_t kRowBytes = 2 * sizeof(float);
+  std::vector<std::byte> scratch;
+  const auto view = [&](std::uint64_t begin, std::size_t size) -> std::string {
+    const auto bytes = stream.source->view(begin, size, scratch);
+    return bytes ? "" : bytes.error().message();
+  };
+  EXPECT_EQ(view(stream.up_begin, kRowBytes), "");
+  EXPECT_THAT(view(stream.up_begin + kRowBytes, kRowBytes), HasSubstr("up_proj.weight' row 1"));
+  EXPECT_EQ(view(stream.up_begin + 2 * kRowBytes, kRowBytes), "");
+  std::vector<std::byte> row(kRowBytes);
+  EXPECT_FALSE(stream.source->read(stream.up_begin + kRowBytes, row));
+  const auto parts = HasSubstr("is read in other parts than rows");
+  EXPECT_THAT(view(stream.up_begin + 4, kRowBytes), parts);
+  EXPECT_THAT(view(stream.up_begin, kRowBytes + 4), parts);
+  EXPECT_THAT(view(stream.gate_begin, 4 * kRowBytes), parts);
 }
 
 TEST(ExpertBlobValues, LargestFiniteValuesAreAccepted) {
