@@ -108,8 +108,9 @@ class Store {
   void finish(const std::shared_ptr<Upload>& upload,
               const std::function<void(Result<work::Published>)>& done);
 
-  /// Runs other work that may wait for the disk on a thread of the store, beside the reads. False,
-  /// and nothing runs, where the queue is full.
+  /// Runs other work that may wait for the disk on a thread of the store, beside the reads and
+  /// before all that waits. Of the store's own work it may wait for what runs already, such as the
+  /// reading of a blob that arrives. False, and nothing runs, where the queue is full.
   [[nodiscard]] bool run_beside(std::function<void()> work);
 
   [[nodiscard]] Usage usage() const;
