@@ -78,8 +78,6 @@ TEST(StoreThreads, FullQueueIsBusyAtOnceAndEveryOperationIsAnsweredOnce) {
 
 TEST(StoreThreads, WorkBesideGoesBeforeAllThatWaitsInOrderOfPosting) {
   TemporaryDirectory temporary;
-  NodeStore node(temporary / "data", Options{.blob_dir = {}, .threads = 1});
-  ASSERT_TRUE(node.open());
   std::latch entered(1);
   std::latch leave(1);
   std::latch done(4);
@@ -89,6 +87,8 @@ TEST(StoreThreads, WorkBesideGoesBeforeAllThatWaitsInOrderOfPosting) {
     done.count_down();
   };
   const auto read = [&](const Result<std::uint64_t>&) { note("read"); };
+  NodeStore node(temporary / "data", Options{.blob_dir = {}, .threads = 1});
+  ASSERT_TRUE(node.open());
   node.store().stat_blob({}, [&](const Result<std::uint64_t>&) {
     entered.count_down();
     leave.wait();
@@ -142,11 +142,11 @@ TEST(StoreThreads, WorkBesideThatTakesEveryThreadStillGetsItsBytes) {
 
 TEST(StoreThreads, FullQueueTakesNoWorkBeside) {
   TemporaryDirectory temporary;
-  NodeStore node(temporary / "data", Options{.blob_dir = {}, .threads = 1, .queue_max = 2});
-  ASSERT_TRUE(node.open());
   std::latch entered(1);
   std::latch leave(1);
   std::latch done(2);
+  NodeStore node(temporary / "data", Options{.blob_dir = {}, .threads = 1, .queue_max = 2});
+  ASSERT_TRUE(node.open());
   node.store().stat_blob({}, [&](const Result<std::uint64_t>&) {
     entered.count_down();
     leave.wait();
@@ -162,10 +162,10 @@ TEST(StoreThreads, FullQueueTakesNoWorkBeside) {
 TEST(StoreThreads, RunAtLowerPriorityThanTheirMaker) {
   const int own = getpriority(PRIO_PROCESS, 0);
   TemporaryDirectory temporary;
-  NodeStore node(temporary / "data");
-  ASSERT_TRUE(node.open());
   int thread = 0;
   std::latch done(1);
+  NodeStore node(temporary / "data");
+  ASSERT_TRUE(node.open());
   ASSERT_TRUE(node.store().run_beside([&] {
     thread = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));
     done.count_down();
