@@ -55,8 +55,8 @@ struct Options {
   std::uint64_t blob_bytes_max = std::uint64_t{16} << 30U;
   /// Uploads that are open at once.
   std::size_t uploads_max = 16;
-  /// One for changes and one so that reads need not wait for them; more only help disks that like
-  /// parallel reads.
+  /// One for changes and one so that reads need not wait for them. More hash and pack blobs while
+  /// they are read, and help disks that like parallel reads.
   std::size_t threads = 2;
   std::size_t queue_max = 4096;
 };
