@@ -14,39 +14,6 @@
 namespace tenzro::daemon {
 namespace {
 
-/// The pool, as long as a request is wanted: after that its slices do nothing, so that a job ends
-/// soon.
-class StoppableExecutor final : public compute::Executor {
- public:
-  StoppableExecutor(compute::Executor& pool, const std::atomic<bool>& stop)
-      : pool_(pool), stop_(stop) {}
-
-  void parallel_for(std::size_t count, const std::function<void(std::size_t)>& body) override {
-    if (stop_) return;
-    pool_.parallel_for(count, [&](std::size_t i) {
-      if (!stop_) body(i);
-    });
-  }
-
-  [[nodiscard]] std::size_t concurrency() const override { return pool_.concurrency(); }
-
- private:
-  compute::Executor& pool_;
-  const std::atomic<bool>& stop_;
-};
-
-/// Runs the job unless it is stopped before or while it runs; then whatever it gave is not used.
-work::JobResult run_unless_stopped(const work::Job& job, const work::JobContext& context,
-                                   const std::atomic<bool>& stop) {
-  const Error stopped{ErrorCode::cancelled, "", "the request is over"};
-  if (stop) return fail(stopped);
-  StoppableExecutor executor(context.executor, stop);
-  work::JobResult result =
-      node::run_job(job, {context.backend, executor, context.identity, context.base64});
-  if (stop) return fail(stopped);
-  return result;
-}
-
 std::uint64_t wall_ms() {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
                                         std::chrono::system_clock::now().time_since_epoch())
@@ -282,7 +249,7 @@ std::function<void(work::JobResult)> NodeShell::delivery_of(JobId id) {
   };
 }
 
-NodeShell::StopFlag NodeShell::stop_flag_of(const node::Run& run) const {
+StopFlag NodeShell::stop_flag_of(const node::Run& run) const {
   if (run.request) {
     if (const auto call = calls_.find(*run.request); call != calls_.end()) return call->second.stop;
   }
@@ -305,25 +272,7 @@ void NodeShell::run(node::Run run) {
     share_.spend(begin, workshop_.loop.now());
     return;
   }
-  const auto deliver = delivery_of(run.id);
-  const auto priority =
-      node::is_short(run.job) ? exec::Priority::short_job : exec::Priority::compute;
-  auto job = std::make_shared<const work::Job>(std::move(run.job));
-  if (node::waits_for_disk(*job)) {
-    // Beside the reading of the blob, which is on another thread there: no worker waits for it.
-    const bool is_beside =
-        workshop_.store.run_beside([deliver, job, stop, context = workshop_.jobs] {
-          compute::SerialExecutor here;
-          deliver(run_unless_stopped(
-              *job, {context.backend, here, context.identity, context.base64}, *stop));
-        });
-    if (is_beside) return;
-  }
-  const bool taken =
-      workshop_.pool.submit(priority, [deliver, job, stop, context = workshop_.jobs] {
-        deliver(run_unless_stopped(*job, context, *stop));
-      });
-  if (!taken) deliver(fail(ErrorCode::busy, "", "busy: the compute queue is full"));
+  start_job(workshop_, std::move(run.job), stop, delivery_of(run.id));
 }
 
 void NodeShell::on_stored(JobId id, const work::StoreResult& result) {

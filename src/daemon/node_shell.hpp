@@ -4,46 +4,31 @@
 /// their results into events.
 ///
 /// Translates and decides nothing but where a job runs: tiny ones at once on the loop, within its
-/// LoopShare, the others on the pool. Thread: the loop's; results come back by post.
+/// LoopShare, the others where start_job says. Thread: the loop's; results come back by post.
 #include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "tenzro/crypto/signing.hpp"
-#include "tenzro/exec/loop.hpp"
-#include "tenzro/exec/pool.hpp"
 #include "tenzro/net/endpoint.hpp"
 #include "tenzro/node/node.hpp"
-#include "tenzro/store/store.hpp"
-#include "tenzro/work/bodies.hpp"
 
+#include "job_start.hpp"
 #include "loop_share.hpp"
+#include "workshop.hpp"
 
 namespace tenzro::daemon {
 
 class Downloader;
 class HttpCaller;
 
-/// What the jobs and operations of a node run on; all outlive the shell.
-struct Workshop {
-  exec::Loop& loop;
-  exec::Pool& pool;
-  store::Store& store;
-  work::JobContext jobs;
-  /// Where the store keeps blobs; empty: this node takes none by itself.
-  std::string blob_dir = {};
-};
-
 class NodeShell final : public net::Handler {
  public:
   using Done = std::function<void(Result<rpc::Answer>)>;
-  /// Set when a request's work is worth nothing any more: its jobs end at their next slice.
-  using StopFlag = std::shared_ptr<std::atomic<bool>>;
 
   NodeShell(const Workshop& workshop, node::Node& node);
   ~NodeShell() override;

@@ -12,15 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include <sys/resource.h>
-#include <unistd.h>
+#include "tenzro/exec/thread_priority.hpp"
 
 namespace tenzro::exec {
 namespace {
-
-/// Enough that the loop's thread wins every contest for a core, little enough that the node does
-/// not starve beside other programs.
-constexpr int kWorkerNice = 5;
 
 void pause_briefly() {
 #if defined(__x86_64__)
@@ -50,15 +45,6 @@ void linger(std::unique_lock<std::mutex>& lock, IsOver is_over) {
     }
   } while (std::chrono::steady_clock::now() < end);
   lock.lock();
-}
-
-/// Linux keeps niceness per thread, under the thread's id.
-void lower_priority_of_this_thread() {
-  const auto thread_id = static_cast<id_t>(gettid());
-  // A refusal (some sandboxes) costs timeliness under load, never a result.
-  // Above what it has: the whole process may have been started with a niceness of its own.
-  const int own = getpriority(PRIO_PROCESS, thread_id);
-  static_cast<void>(setpriority(PRIO_PROCESS, thread_id, own + kWorkerNice));
 }
 
 /// One parallel_for in progress. Lives on its caller's stack, who leaves only when nobody is

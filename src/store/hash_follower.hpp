@@ -17,7 +17,7 @@
 
 namespace tenzro::store {
 
-/// Runs work on an idle thread, soon or never; false: certainly never.
+/// Runs work on the next thread that is free, or never; false: certainly never.
 using Beside = std::function<bool(std::function<void()> work)>;
 
 class HashFollower {

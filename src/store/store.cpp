@@ -140,7 +140,7 @@ struct Store::State {
 };
 
 Beside Store::State::beside() {
-  return [this](std::function<void()> work) { return lanes.post(Lane::free, std::move(work)); };
+  return [this](std::function<void()> work) { return lanes.post(Lane::beside, std::move(work)); };
 }
 
 work::StoreResult Store::State::whole(const work::ReadBlob& read) {
@@ -317,7 +317,7 @@ void Store::finish(const std::shared_ptr<Upload>& upload,
 }
 
 bool Store::run_beside(std::function<void()> work) {
-  return state_->lanes.post(Lane::free, std::move(work));
+  return state_->lanes.post(Lane::beside, std::move(work));
 }
 
 Usage Store::usage() const {

@@ -1,9 +1,10 @@
 #include "checking_source.hpp"
 
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "tenzro/base/assert.hpp"
 
 #include "tensor_reader.hpp"
 
@@ -50,10 +51,9 @@ class CheckingSource final : public compute::WeightSource {
       if (offset < place.begin || offset >= place.end()) continue;
       const std::uint64_t from = offset - place.begin;
       const std::size_t row_bytes = place.row_bytes();
-      if (from % row_bytes != 0 || bytes.size() % row_bytes != 0 ||
-          bytes.size() > place.end() - offset)
-        return fail(ErrorCode::runtime, std::string(place.name),
-                    "is read in other parts than rows");
+      TENZRO_ASSERT(from % row_bytes == 0);
+      TENZRO_ASSERT(bytes.size() % row_bytes == 0);
+      TENZRO_ASSERT(bytes.size() <= place.end() - offset);
       compute::MatrixView rows = place.matrix;
       rows.rows = static_cast<std::uint32_t>(bytes.size() / row_bytes);
       rows.bytes = bytes;

@@ -58,7 +58,7 @@ class WeightSource {
   /// Fills `to` from `offset` on. Error: io, also where that is not inside the source; busy.
   [[nodiscard]] virtual Status read(std::uint64_t offset, std::span<std::byte> to) const = 0;
   /// The same bytes where they are, or else read into `scratch`, which then has their size. They
-  /// stay as long as both do. Error: as read's.
+  /// stay as long as both do. Of a matrix, only whole rows may be asked for. Error: as read's.
   [[nodiscard]] virtual Result<std::span<const std::byte>> view(
       std::uint64_t offset, std::size_t size, std::vector<std::byte>& scratch) const;
 };

@@ -55,8 +55,8 @@ struct Options {
   std::uint64_t blob_bytes_max = std::uint64_t{16} << 30U;
   /// Uploads that are open at once.
   std::size_t uploads_max = 16;
-  /// One for changes and one so that reads need not wait for them; more only help disks that like
-  /// parallel reads.
+  /// One for changes and one so that reads need not wait for them. More hash and pack blobs while
+  /// they are read, and help disks that like parallel reads.
   std::size_t threads = 2;
   std::size_t queue_max = 4096;
 };
@@ -108,8 +108,9 @@ class Store {
   void finish(const std::shared_ptr<Upload>& upload,
               const std::function<void(Result<work::Published>)>& done);
 
-  /// Runs other work that may wait for the disk on a thread of the store, beside the reads. False,
-  /// and nothing runs, where the queue is full.
+  /// Runs other work that may wait for the disk on a thread of the store, beside the reads and
+  /// before all that waits. Of the store's own work it may wait for what runs already, such as the
+  /// reading of a blob that arrives. False, and nothing runs, where the queue is full.
   [[nodiscard]] bool run_beside(std::function<void()> work);
 
   [[nodiscard]] Usage usage() const;

@@ -760,5 +760,25 @@ TEST(ExpertBlob, ReadingBySlicesTakesTheMemoryThatItMayHaveAndNoMore) {
   EXPECT_FALSE(open_expert_blob(source, Values::unknown, 511));
 }
 
+TEST(ExpertBlob, CheckedAsViewedIsViewedInWholeRowsOfOneMatrix) {
+  const std::vector<std::byte> blob = quantized_expert(WeightType::q8_0).build();
+  const auto opened =
+      open_expert_blob(std::make_shared<BytesSource>(blob), Values::as_viewed, 1U << 30U);
+  ASSERT_TRUE(opened) << opened.error().message();
+  const compute::WeightStream& stream = *opened->view.stream;
+  const std::size_t row = tensor::row_bytes(WeightType::q8_0, 256);
+  std::vector<std::byte> scratch;
+  for (const std::uint64_t begin : {stream.gate_begin, stream.up_begin, stream.down_begin}) {
+    EXPECT_TRUE(stream.source->view(begin, 256 * row, scratch));
+    EXPECT_TRUE(stream.source->view(begin + 255 * row, row, scratch));
+    EXPECT_DEATH((void)stream.source->view(begin + 1, row, scratch), "from % row_bytes == 0");
+    EXPECT_DEATH((void)stream.source->view(begin, row + 1, scratch), "size.. % row_bytes == 0");
+    EXPECT_DEATH((void)stream.source->read(begin, std::span(scratch).first(1)),
+                 "size.. % row_bytes == 0");
+  }
+  const std::uint64_t first = std::min({stream.gate_begin, stream.up_begin, stream.down_begin});
+  EXPECT_DEATH((void)stream.source->view(first + 255 * row, 2 * row, scratch), "place.end");
+}
+
 }  // namespace
 }  // namespace tenzro::wire
