@@ -83,7 +83,7 @@ void Holder::pump_loads(Outbox& out) {
   std::size_t at = 0;
   while (at < loads_waiting_.size()) {
     if (at > 0 && (at > kPassLookMax || loads_passes_ >= kPassesMax)) return;
-    if (!wanted_.empty() && wanted_passes_ >= kPassesMax) return;
+    if (!wanted_.empty() && wanted_passes_ >= kPassesMax && !is_turn_of_loads()) return;
     if (loads_running_ >= options_.loads_running_max) return;
     if (!begin_waiting_load(at, out)) {
       ++at;
@@ -91,6 +91,7 @@ void Holder::pump_loads(Outbox& out) {
     }
     if (!wanted_.empty()) ++wanted_passes_;
     loads_passes_ = at == 0 ? 0 : loads_passes_ + 1;
+    if (at == 0) reads_passes_ = 0;
   }
 }
 
@@ -186,6 +187,8 @@ void Holder::on_load_admitted(Load load, const work::JobResult& result, Outbox& 
     if (!take_expert(load, *expert, out)) return;
   } else {
     const auto& admitted = std::get<work::AdmittedGate>(*result);
+    if (Status room = check_gate_room(load.row.layer, admitted.gate->bytes); !room)
+      return fail_load(load, room.error(), out);
     load.row.hash = admitted.hash;
     load.gate = admitted.gate;
     load.row.gate_experts = admitted.gate->router.num_experts();

@@ -29,6 +29,18 @@ Error Holder::too_large(const work::AdmittedExpert& expert) const {
               " bytes that this node has for experts it may have " + std::to_string(passage.bytes)};
 }
 
+Status Holder::check_gate_room(const LayerKey& layer, std::uint64_t bytes) const {
+  const auto it = gates_.find(layer);
+  const bool is_replaced = it != gates_.end() && it->second.gate != nullptr;
+  const std::uint64_t others = counters_.gate_bytes - (is_replaced ? it->second.gate->bytes : 0);
+  const std::uint64_t most = options_.memory_budget_bytes / 2;
+  if (others <= most && bytes <= most - others) return {};
+  return fail(ErrorCode::no_space, "",
+              "a gate of " + std::to_string(bytes) + " bytes beside gates of " +
+                  std::to_string(others) + ": they may have " + std::to_string(most) +
+                  ", half of the memory budget");
+}
+
 /// What it may become beside its blob, which is in memory.
 std::uint64_t Holder::held_bytes_max(Load& load, Outbox& out) {
   const std::uint64_t more = load.source.bytes() / kPackedMoreShare;

@@ -213,9 +213,14 @@ bool Holder::can_read_ahead() const {
   return options_.reads_ahead || (pinned_bytes_ == 0 && reserved_bytes_ == 0);
 }
 
+/// Where another load runs, others move on when it ends.
+bool Holder::is_turn_of_loads() const {
+  return !loads_waiting_.empty() && loads_running_ == 0 && reads_passes_ >= kReadsPassMax;
+}
+
 void Holder::pump_wanted(Outbox& out) {
   std::size_t at = 0;
-  while (at < wanted_.size() && can_read_ahead()) {
+  while (at < wanted_.size() && can_read_ahead() && !is_turn_of_loads()) {
     if (at > 0 && (at > kPassLookMax || wanted_passes_ >= kPassesMax)) return;
     const auto it = experts_.find(wanted_[at]);
     const bool is_over = it == experts_.end() || it->second.resident != nullptr ||
@@ -238,6 +243,7 @@ bool Holder::begin_wanted(Experts::iterator it, Outbox& out) {
   const auto& [key, entry] = *it;
   const Passage passage = passage_of(entry);
   if (!make_room(passage.bytes, out)) return false;
+  if (!loads_waiting_.empty()) ++reads_passes_;
   begin_read(Read{.layer = {key.model, key.layer},
                   .expert = key.expert,
                   .hash = entry.row.hash,

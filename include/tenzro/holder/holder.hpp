@@ -31,12 +31,15 @@
 ///  none for themselves the load is refused, with the numbers.
 ///  - What fits passes what waits for more room than there is, `kPassesMax` times; then all behind
 ///  it wait, and loads wait for requests. Why: the rest is served meanwhile, and it comes in too.
+///  But when `kReadsPassMax` reads of requests began while one load had no room, it is that load's
+///  turn. Why: requests that read all the time would keep every load waiting for ever.
 ///  - Weights that are replaced or unloaded while leases use them count until the last lets go.
 ///  - Free memory is filled from disk in the background, most recently used first,
 ///  `background_reads_max` at a time. That evicts nothing.
 ///  - A blob that does not hash to its name is quarantined, all its holdings withdrawn, their
 ///  waiters told. The load that found it ends saying that the store's blob is lost. Never served.
-///  - Gates are small and stay in memory: experts have what they leave of the budget. After a
+///  - Gates are small and stay in memory: experts have what they leave of the budget. A load that
+///  would have them take more than half of it is refused, with the numbers. After a
 ///  restart they are read back before anything else.
 /// Bounds: `holdings_max` rows, `loads_max` loads in progress, `leases_max` leases: beyond them
 /// `busy`. Cost: O(log n) a call, an eviction and a look for what else fits. Thread: the owner's
@@ -152,6 +155,7 @@ class Holder {
   bool begin_again(Load& load, Outbox& out);
   std::uint64_t held_bytes_max(Load& load, Outbox& out);
   void commit_expert(Load& load, bool is_checked, Outbox& out);
+  [[nodiscard]] Status check_gate_room(const LayerKey& layer, std::uint64_t bytes) const;
   void commit_gate(Load& load, Outbox& out);
   void on_removed(const Removal& removal, const work::StoreResult& result, Outbox& out);
   void withdraw_expert(Experts::iterator it, const Error& error, Outbox& out);
@@ -172,6 +176,7 @@ class Holder {
   void admit_read(Read read, const work::StoreResult& result, Outbox& out);
   void quarantine(const BlobHash& hash, Outbox& out);
   [[nodiscard]] bool can_read_ahead() const;
+  [[nodiscard]] bool is_turn_of_loads() const;
 
   // memory.cpp: what is resident, and who pins it
   /// What gates leave to experts; never nothing, so that what does not fit is told so by its job.
@@ -238,6 +243,8 @@ class Holder {
 
   /// What fits passes a head of its queue that does not, so many times; then all wait for it.
   static constexpr std::size_t kPassesMax = 16;
+  /// Reads of requests that pass the head of `loads_waiting_`.
+  static constexpr std::size_t kReadsPassMax = 64;
   /// Of those behind it so many are looked at.
   static constexpr std::size_t kPassLookMax = 16;
 
@@ -258,6 +265,7 @@ class Holder {
   std::deque<Load> loads_waiting_;  ///< for their turn to be read
   std::size_t wanted_passes_ = 0;   ///< reads and loads begun since the head of `wanted_` waits
   std::size_t loads_passes_ = 0;    ///< loads begun since the head of `loads_waiting_` waits
+  std::size_t reads_passes_ = 0;    ///< reads of requests begun since it waits for room
   std::multimap<ExpertKey, Former> formers_;
   std::map<JobId, Load> loads_reading_;
   std::map<JobId, Load> admitting_;

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tenzro/holder/holder.hpp"
+#include "tenzro/wire/expert_blob.hpp"
 
 namespace tenzro::holder {
 namespace {

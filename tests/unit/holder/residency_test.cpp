@@ -205,5 +205,28 @@ TEST(HeldExperts, BackgroundFillsFreeMemoryWithTheMostRecentAndEvictsNothing) {
     EXPECT_TRUE(world.holder.expert({"m", 0, e})->in_memory) << "saved last: " << e;
 }
 
+TEST(HeldExperts, RequestsThatReadAllTheTimeDoNotKeepALoadWaitingForEver) {
+  // One expert that is pinned, and the blob and weights of one that comes.
+  World world({.memory_budget_bytes = 3 * kBytes, .background_reads_max = 0});
+  world.acquire(1, {0});
+  world.acquire(2, {1});
+  const BlobHash blob{99};
+  ASSERT_TRUE(world.holder.load_expert(
+      RequestId{1}, {"m", 0, kExperts},
+      {.uri_hash = blob, .is_inline = false, .stored_bytes = kBytes}, world.out));
+  world.take();
+  std::uint64_t reads = 0;
+  for (std::uint64_t lease = 3; !world.reads_of.contains(99) && reads < 500; ++lease, ++reads) {
+    world.finish_read();
+    world.finish_job();
+    // Somebody waits whenever room comes.
+    world.acquire(lease, {static_cast<ExpertIndex>((lease - 1) % kExperts)});
+    world.release_all(lease - 2);
+  }
+  EXPECT_TRUE(world.reads_of.contains(99));
+  EXPECT_GE(reads, 10U) << "requests go first";
+  EXPECT_LT(reads, 80U);
+}
+
 }  // namespace
 }  // namespace tenzro::holder

@@ -144,6 +144,20 @@ TEST(Residency, LoadByUriOfAnExpertOfTwiceTheBudgetIsCheckedBySlices) {
   EXPECT_EQ(status_of(world).admissions_over_budget, 0U);
 }
 
+TEST(Residency, GateThatWouldTakeMoreThanHalfOfTheBudgetIsRefusedWithTheNumbers) {
+  const rpc::GateLoadCall load{.key = {"m", 0}, .has_inline = true, .blob = small_gate(4, 4)};
+  NodeWorld::Setup setup;
+  setup.options.holder.memory_budget_bytes = 100;
+  NodeWorld world(setup);
+  const auto refused = world.call(load);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message().find("they may have 50, half of the memory budget"),
+            std::string::npos)
+      << refused.error().message();
+  EXPECT_TRUE(
+      expect_answer<rpc::ExpertStatusAnswer>(world.call(rpc::ExpertStatusCall{})).gates.empty());
+}
+
 TEST(Residency, ExpertThatNotEvenSlicesOfFitIsRefusedWithTheNumbers) {
   NodeWorld::Setup setup;
   setup.options.holder.memory_budget_bytes = 1000;
