@@ -93,7 +93,9 @@ void Repair::on_fetched(Instant now, const ExpertKey& key, const Result<std::uin
   if (!bytes) {
     const bool is_unwanted = bytes.error().code == ErrorCode::cancelled;
     ++(is_unwanted ? totals_.fetches_cancelled : totals_.fetches_failed);
-    if (bytes.error().code == ErrorCode::no_space && unusable_.size() < kTrackedMax)
+    const bool is_unusable =
+        bytes.error().code == ErrorCode::no_space || bytes.error().code == ErrorCode::runtime;
+    if (is_unusable && unusable_.size() < kTrackedMax)
       unusable_.insert_or_assign(key, Unusable{fetch.mapped().blob, pass_ + kUnusableFor});
     return;
   }

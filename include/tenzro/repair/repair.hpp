@@ -15,8 +15,9 @@
 ///  all is passed over for `kPassedOverFor` passes, and the next in rank is named; that holds for
 ///  this node too. One with a backlog admits something and keeps its rows, so that no two nodes
 ///  fetch for one.
-///  - Bytes that this node has no room for even when they are here (no_space: it could never use
-///  them) are not fetched again for `kUnusableFor` passes, and it does not name itself for them.
+///  - Bytes that this node could not use although they are here (no_space: it has no room for what
+///  they become; runtime: they are no expert) are not fetched again for `kUnusableFor` passes, and
+///  it does not name itself for them.
 ///  Why: they would be downloaded again and again. Other bytes of that expert are another matter.
 ///  - Order: fewest staying holders first, then the highest rate, then by key; so what would be
 ///  lost with one more node comes first, and hot experts after all that are below the floor.

@@ -222,13 +222,16 @@ TEST(Repair, ThisNodeYieldsTooWhenItsFetchesFail) {
   EXPECT_EQ(tries, 2U);
 }
 
-TEST(Repair, BytesThatThisNodeCannotUseAreNotFetchedAgainForManyPasses) {
+/// What the expert becomes has no room here, or the bytes are no expert.
+class UnusableBytes : public ::testing::TestWithParam<ErrorCode> {};
+
+TEST_P(UnusableBytes, AreNotFetchedAgainForManyPasses) {
   Fixture fixture;
   fixture.mesh.hold(2, 0);
   fixture.core->start(Instant{});
   ASSERT_THAT(Fixture::fetched(fixture.run(seconds(415))), ElementsAre(0U));
   fixture.core->on_fetched(Instant{seconds(415)}, {"m", 0, 0},
-                           fail(ErrorCode::no_space, "", "takes more than this node has"));
+                           fail(GetParam(), "", "cannot be used here"));
   EXPECT_EQ(fixture.core->totals().fetches_failed, 1U);
   fixture.mesh.hold(2, 1);  // another is none of its business
   EXPECT_THAT(Fixture::fetched(fixture.run(seconds(495))), ElementsAre(1U));
@@ -239,6 +242,9 @@ TEST(Repair, BytesThatThisNodeCannotUseAreNotFetchedAgainForManyPasses) {
   EXPECT_EQ(fixture.core->totals().passes, Repair::kUnusableFor);
   EXPECT_THAT(Fixture::fetched(fixture.run(again + seconds(15))), ElementsAre(0U));
 }
+
+INSTANTIATE_TEST_SUITE_P(Codes, UnusableBytes,
+                         ::testing::Values(ErrorCode::no_space, ErrorCode::runtime));
 
 TEST(Repair, OtherBytesOfAnExpertThatThisNodeCouldNotUseAreFetched) {
   Fixture fixture;
