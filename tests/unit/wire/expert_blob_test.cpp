@@ -350,7 +350,7 @@ TEST(ExpertBlobValues, NonFiniteDenseWeightIsRefusedNamingTensorAndRow) {
   }
 }
 
-TEST(ExpertBlobValues, AsViewedNothingIsRefusedBeforeItsRowIsViewedAndOtherPartsThanRowsAre) {
+TEST(ExpertBlobValues, AsViewedNothingIsRefusedBeforeItsRowIsViewed) {
   BlobBuilder builder;
   builder.f32("gate_proj.weight", {3, 2}, {1, 2, 3, 4, 5, 6});
   builder.f32("up_proj.weight", {3, 2}, {6, 5, 4, kNan, 2, 1});
@@ -370,10 +370,6 @@ TEST(ExpertBlobValues, AsViewedNothingIsRefusedBeforeItsRowIsViewedAndOtherParts
   EXPECT_EQ(view(stream.up_begin + 2 * kRowBytes, kRowBytes), "");
   std::vector<std::byte> row(kRowBytes);
   EXPECT_FALSE(stream.source->read(stream.up_begin + kRowBytes, row));
-  const auto parts = HasSubstr("is read in other parts than rows");
-  EXPECT_THAT(view(stream.up_begin + 4, kRowBytes), parts);
-  EXPECT_THAT(view(stream.up_begin, kRowBytes + 4), parts);
-  EXPECT_THAT(view(stream.gate_begin, 4 * kRowBytes), parts);
 }
 
 TEST(ExpertBlobValues, LargestFiniteValuesAreAccepted) {
