@@ -3,6 +3,8 @@
 #include <bit>
 #include <type_traits>
 
+#include "tenzro/base/assert.hpp"
+
 #include "gguf_cursor.hpp"
 
 namespace tenzro::tensor {
@@ -34,6 +36,7 @@ GgufValue gguf_scalar(std::uint32_t kind, std::span<const std::byte> bytes) {
 
 GgufValue gguf_numbers(std::uint32_t kind, std::span<const std::byte> bytes) {
   const std::uint64_t size = bytes_of_kind(kind);
+  TENZRO_ASSERT(size > 0);
   if (bytes.size() > kGgufArrayMax * size) return {};
   const auto widened = [](const auto& value) {
     if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {
