@@ -150,18 +150,6 @@ void Gossip::ask_again(const wire::AddressPrefix& prefix, Instant due) {
   if (!wanted_at_ || due < *wanted_at_) wanted_at_ = due;
 }
 
-void Gossip::take_pages(Instant now, const Call& call, const wire::GossipMessage& message,
-                        Outbox& out) {
-  const std::set<Hash32> asked(call.pages.begin(), call.pages.end());
-  bool has_got = false;
-  for (const wire::Bytes& page : message.pages) has_got |= manifests_.on_page(page, asked);
-  // Who has not what its record names is asked again when the record changes.
-  if (!has_got) return;
-  pages_due_.insert(*call.probed);
-  pages_at_ = now;
-  out.emplace_back(PagesArrived{*call.probed});
-}
-
 void Gossip::on_failure(Instant now, const Call& call, const Error& error, Outbox& out) {
   ++totals_.calls_failed;
   const bool is_refusal = error.code == ErrorCode::forbidden || error.code == ErrorCode::runtime;
@@ -180,10 +168,7 @@ void Gossip::on_failure(Instant now, const Call& call, const Error& error, Outbo
     drop_link(now, *call.peer, options_.membership.heartbeat);
   }
   for (const wire::AddressPrefix& prefix : call.wanted) ask_again(prefix, now);
-  if (call.kind == CallKind::pages) {
-    pages_due_.insert(*call.probed);
-    pages_at_ = now + options_.call_timeout;
-  }
+  if (call.kind == CallKind::pages) ask_pages(*call.probed, now + options_.call_timeout);
   if (call.relayed_for) {
     --relayed_probes_;
     reply(*call.relayed_for, {}, out);

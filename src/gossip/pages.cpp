@@ -1,5 +1,6 @@
 // Pages of manifests, from whoever made them.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "tenzro/gossip/gossip.hpp"
@@ -15,31 +16,52 @@ void Gossip::want_pages(Instant now, const ProviderAddress& provider, const Mani
   const auto known = manifests_.wishes().find(provider);
   if (known != manifests_.wishes().end() && known->second == wish) return;
   manifests_.wish(provider, wish);
-  pages_due_.insert(provider);
-  if (!pages_at_ || now < *pages_at_) pages_at_ = now;
+  ask_pages(provider, now);
+}
+
+void Gossip::ask_pages(const ProviderAddress& provider, Instant due) {
+  pages_due_.insert_or_assign(provider, due);
+  if (!pages_at_ || due < *pages_at_) pages_at_ = due;
 }
 
 void Gossip::fetch_pages(Instant now, Outbox& out) {
   pages_at_.reset();
-  std::set<ProviderAddress> later;
-  for (const ProviderAddress& provider : pages_due_) {
-    const membership::Peer* peer = members_.find(provider);
-    if (peer == nullptr) continue;
-    wire::GossipMessage message;
-    message.pages_wanted = manifests_.missing(provider, kPagesACall);
-    if (message.pages_wanted.empty()) continue;
-    const bool is_calling = std::any_of(calls_.begin(), calls_.end(), [&](const auto& entry) {
-      return entry.second.kind == CallKind::pages && entry.second.probed == provider;
-    });
-    if (is_calling ||
-        !send_to(now, peer->key,
-                 Call{.kind = CallKind::pages, .probed = provider, .pages = message.pages_wanted},
-                 message, out)) {
-      later.insert(provider);
+  for (const auto& [provider, due] : std::exchange(pages_due_, {})) {
+    if (due <= now) {
+      fetch_pages_of(now, provider, out);
+    } else {
+      ask_pages(provider, due);
     }
   }
-  pages_due_ = std::move(later);
-  if (!pages_due_.empty()) pages_at_ = now + options_.call_timeout;
+}
+
+void Gossip::fetch_pages_of(Instant now, const ProviderAddress& provider, Outbox& out) {
+  const membership::Peer* peer = members_.find(provider);
+  if (peer == nullptr) return;
+  wire::GossipMessage message;
+  message.pages_wanted = manifests_.missing(provider, kPagesACall);
+  if (message.pages_wanted.empty()) {
+    // Pages that it shares with others may have come from there.
+    out.emplace_back(PagesArrived{provider});
+    return;
+  }
+  const bool is_calling = std::any_of(calls_.begin(), calls_.end(), [&](const auto& entry) {
+    return entry.second.kind == CallKind::pages && entry.second.probed == provider;
+  });
+  const Call call{.kind = CallKind::pages, .probed = provider, .pages = message.pages_wanted};
+  if (is_calling || !send_to(now, peer->key, call, message, out))
+    ask_pages(provider, now + options_.call_timeout);
+}
+
+void Gossip::take_pages(Instant now, const Call& call, const wire::GossipMessage& message,
+                        Outbox& out) {
+  const std::set<Hash32> asked(call.pages.begin(), call.pages.end());
+  bool has_got = false;
+  for (const wire::Bytes& page : message.pages) has_got |= manifests_.on_page(page, asked);
+  // Who has not what its record names is asked again when the record changes.
+  if (!has_got) return;
+  ask_pages(*call.probed, now);
+  out.emplace_back(PagesArrived{*call.probed});
 }
 
 }  // namespace tenzro::gossip

@@ -81,7 +81,8 @@ using work::RefuseRequest;
 using work::SendCall;
 using work::SendReply;
 
-/// Pages of that provider's manifest are here that were not.
+/// Wanted pages of that provider's manifest are here, from it or from another that has the same.
+/// May be said again.
 struct PagesArrived {
   ProviderAddress address{};
 };
@@ -286,7 +287,9 @@ class Gossip {
   void join_ask(Instant now, const wire::AddressPrefix& prefix, Wanted& wanted, Ask& ask);
   void send_ask(Instant now, const EndpointId& source, Ask ask, Outbox& out);
   void ask_again(const wire::AddressPrefix& prefix, Instant due);
+  void ask_pages(const ProviderAddress& provider, Instant due);
   void fetch_pages(Instant now, Outbox& out);
+  void fetch_pages_of(Instant now, const ProviderAddress& provider, Outbox& out);
   void probe(Instant now, const ProviderAddress& address, Outbox& out);
   void count_sent(const wire::GossipMessage& message, std::size_t bytes);
   [[nodiscard]] std::optional<work::PeerTarget> target_of(const EndpointId& peer) const;
@@ -321,7 +324,7 @@ class Gossip {
   std::set<std::size_t> unreachable_bootstrap_;  ///< entries that the log calls unreachable
   std::uint64_t own_beats_heard_ = 0;            ///< newer than any that this node made
   std::set<EndpointId> mismatched_;              ///< who speaks another version, said once
-  std::set<ProviderAddress> pages_due_;
+  std::map<ProviderAddress, Instant> pages_due_;
   std::map<PeerCallId, Call> calls_;  // in order of deadline too: one timeout for all
   std::map<wire::AddressPrefix, Wanted> wanted_;
   std::optional<Instant> wanted_at_;

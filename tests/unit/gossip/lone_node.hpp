@@ -121,6 +121,10 @@ class LoneNode {
     }
   }
 
+  void want_pages(const Player& of, const gossip::Manifests::Wish& wish) {
+    core_.want_pages(now_, of.key.address(), wish);
+  }
+
   void answer(const gossip::SendCall& call, const work::CallResult& result) {
     gossip::Outbox out;
     core_.on_reply(now_, call.id, result, out);
@@ -141,6 +145,7 @@ class LoneNode {
 
   std::vector<gossip::SendCall> calls;
   std::vector<std::string> notices;
+  std::vector<ProviderAddress> arrived;  ///< whose pages, in order, also more than once
   std::set<EndpointId> responsive;
   crypto::KeyPair key = crypto::KeyPair::from_seed(kLoneSeed);
 
@@ -153,6 +158,8 @@ class LoneNode {
   void keep(gossip::Outbox& out) {
     for (gossip::Action& action : out) {
       if (auto* call = std::get_if<gossip::SendCall>(&action)) calls.push_back(std::move(*call));
+      if (const auto* pages = std::get_if<gossip::PagesArrived>(&action))
+        arrived.push_back(pages->address);
       if (auto* notice = std::get_if<membership::Notice>(&action)) notices.push_back(notice->text);
     }
   }
