@@ -14,8 +14,10 @@ constexpr std::size_t kPagesACall = 32;
 
 void Gossip::want_pages(Instant now, const ProviderAddress& provider, const Manifests::Wish& wish) {
   const auto known = manifests_.wishes().find(provider);
-  if (known != manifests_.wishes().end() && known->second == wish) return;
-  manifests_.wish(provider, wish);
+  const bool is_new = known == manifests_.wishes().end() || known->second != wish;
+  // A holder that had not read its own back when it was asked says the same of itself once it has.
+  if (!is_new && manifests_.missing(provider, 1).empty()) return;
+  if (is_new) manifests_.wish(provider, wish);
   ask_pages(provider, now);
 }
 

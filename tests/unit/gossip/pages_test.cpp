@@ -116,6 +116,25 @@ TEST_F(TwoHoldersOfTheSame, PagesThatAreHereAlreadyAreNotAskedForAgain) {
   EXPECT_FALSE(asked(late));
 }
 
+TEST_F(TwoHoldersOfTheSame, WhatAHolderDidNotHaveYetIsAskedForWithItsNextRecord) {
+  const auto call = asked(b);
+  ASSERT_TRUE(call);
+  node.answer(*call, work::CallReply{b.key.public_key(), wire::encode_gossip({})});
+  lose(c);
+  node.calls.clear();
+  node.run_for(std::chrono::milliseconds(500));
+  EXPECT_FALSE(asked(b)) << "not before it says something new";
+  node.want_pages(b, wish);
+  node.run_for(std::chrono::milliseconds(100));
+  serve(b);
+  serve(b);
+  ASSERT_NE(page_of(b), nullptr);
+  node.calls.clear();
+  node.want_pages(b, wish);
+  node.run_for(std::chrono::milliseconds(100));
+  EXPECT_FALSE(asked(b)) << "all of it is here";
+}
+
 TEST_F(TwoHoldersOfTheSame, ForgedPageIsNotTakenAndNothingIsSaid) {
   const auto call = asked(b);
   ASSERT_TRUE(call);
