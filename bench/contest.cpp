@@ -6,21 +6,18 @@
 
 #include "tenzro/exec/pool.hpp"
 
+#include "rounds.hpp"
+
 namespace tenzro::bench {
 namespace {
 
 constexpr double kCallsMax = 100'000;
 
-double now_seconds(clockid_t clock) {
-  timespec time{};
-  clock_gettime(clock, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
 double time_calls(const Contestant& contestant, std::size_t calls, clockid_t clock) {
-  const double begin = now_seconds(clock);
-  for (std::size_t i = 0; i < calls; ++i) contestant.call();
-  return std::max(now_seconds(clock) - begin, 1e-9);
+  const double taken = seconds_of(clock, [&] {
+    for (std::size_t i = 0; i < calls; ++i) contestant.call();
+  });
+  return std::max(taken, 1e-9);
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // What the mesh costs beside the same work done locally, over loopback, with signatures and
 // verification.
 //
-// usage: mesh_bench [--json FILE] [--quick]
+// usage: mesh_bench [--json FILE] [--quick] [--threads N]
+//
+// Each node has N workers; without the option one a core, as the daemon has.
 //
 // A layer of 2048 x 256, Q8_0. Nodes in this process: `local` holds gate and experts; `router`
 // holds the gate, `holder` the experts. Forwards run on local and on router in turn; what one
@@ -17,10 +19,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tenzro/base/assert.hpp"
@@ -179,7 +183,7 @@ Samples measure(bench::BenchNode& local, bench::BenchNode& router, const Case& s
   return samples;
 }
 
-std::vector<bench::Row> rows_of(const Case& subject, const Samples& samples) {
+std::vector<bench::Row> rows_of(const Case& subject, const Samples& samples, std::size_t threads) {
   const std::uint32_t back = subject.tokens * subject.top_k;
   const std::string name = std::string(subject.carrier == rpc::CarrierChoice::q8 ? "q8" : "dense") +
                            ", top-" + std::to_string(subject.top_k) + ", " +
@@ -188,11 +192,11 @@ std::vector<bench::Row> rows_of(const Case& subject, const Samples& samples) {
       bench::make_row(name + ": receipts alone", "ours", 1, "us", samples.receipts);
   std::vector<double> bare = samples.added;
   for (double& sample : bare) sample -= receipts.value;
-  return {bench::make_row(name + ": here", "local", 1, "us", samples.local),
-          bench::make_row(name + ": added", "ours", 1, "us", samples.added,
+  return {bench::make_row(name + ": here", "local", threads, "us", samples.local),
+          bench::make_row(name + ": added", "ours", threads, "us", samples.added,
                           kCallTargetUs + kRowTargetUs * back),
           receipts,
-          bench::make_row(name + ": added, less receipts", "ours", 1, "us", bare,
+          bench::make_row(name + ": added, less receipts", "ours", threads, "us", bare,
                           kBareCallTargetUs + kBareRowTargetUs * back)};
 }
 
@@ -214,8 +218,11 @@ void add_byte_rows(std::vector<bench::Row>& rows) {
 int main(int argc, char** argv) {
   std::string json;
   std::size_t samples = 400;
+  std::size_t threads = std::max<std::size_t>(1, std::thread::hardware_concurrency());
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--quick") == 0) samples = 60;
+    if (std::strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
+      threads = static_cast<std::size_t>(std::clamp(std::atoi(argv[++i]), 1, 256));
     if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc) json = argv[++i];
   }
   const auto folder = std::filesystem::temp_directory_path() / "tenzro-mesh-bench";
@@ -223,9 +230,10 @@ int main(int argc, char** argv) {
   std::filesystem::create_directories(folder);
   std::vector<bench::Row> rows;
   {
-    bench::BenchNode local({.data_dir = folder / "local"});
-    bench::BenchNode router({.data_dir = folder / "router"});
-    bench::BenchNode holder({.data_dir = folder / "holder", .bootstrap = {router.entry()}});
+    bench::BenchNode local({.data_dir = folder / "local", .threads = threads});
+    bench::BenchNode router({.data_dir = folder / "router", .threads = threads});
+    bench::BenchNode holder(
+        {.data_dir = folder / "holder", .bootstrap = {router.entry()}, .threads = threads});
     load_gate(local);
     load_gate(router);
     load_experts(local, [](ExpertIndex) { return true; });
@@ -233,7 +241,7 @@ int main(int argc, char** argv) {
     wait_until_known(router, 1);
     for (const Case& subject : kCases) measure(local, router, subject, 20);  // dials, warms up
     for (const Case& subject : kCases) {
-      const auto some = rows_of(subject, measure(local, router, subject, samples));
+      const auto some = rows_of(subject, measure(local, router, subject, samples), threads);
       rows.insert(rows.end(), some.begin(), some.end());
     }
   }

@@ -12,8 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +20,7 @@
 #include "tenzro/tensor/dtype.hpp"
 
 #include "report.hpp"
+#include "rounds.hpp"
 
 #ifdef TENZRO_BENCH_HAS_GGML
 #include <ggml.h>
@@ -36,42 +35,6 @@ namespace bench = tenzro::bench;
 constexpr std::size_t kCols = 7168;
 constexpr std::size_t kStreamRows = 8192;  // 112 MiB of BF16: beyond the last cache
 constexpr std::size_t kSearchRows = 256;
-
-struct Options {
-  std::string json;
-  clockid_t clock = CLOCK_THREAD_CPUTIME_ID;
-  int rounds = 9;
-};
-
-Options read_options(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--wall") {
-      options.clock = CLOCK_MONOTONIC;
-    } else if (word == "--json" && i + 1 < argc) {
-      options.json = argv[++i];
-    } else if (word == "--rounds" && i + 1 < argc) {
-      options.rounds = std::max(1, std::atoi(argv[++i]));
-    } else {
-      std::fprintf(stderr, "usage: quantise_bench [--json FILE] [--wall] [--rounds N]\n");
-      std::exit(2);
-    }
-  }
-  return options;
-}
-
-double now_seconds(clockid_t clock) {
-  timespec time{};
-  clock_gettime(clock, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-double seconds_of(clockid_t clock, const std::function<void()>& work) {
-  const double start = now_seconds(clock);
-  work();
-  return now_seconds(clock) - start;
-}
 
 /// Rows of small gaussian weights, as trained matrices have.
 std::vector<std::byte> make_rows(std::size_t rows) {
@@ -108,18 +71,18 @@ void add_ratio(std::vector<bench::Row>& rows, const std::string& name,
   rows.push_back(bench::make_row(name, "ratio", 1, "x", ratios, target));
 }
 
-void run_stream(const Options& options, const tenzro::tensor::RowEncoder& encoder,
+void run_stream(const bench::Rounds& rounds, const tenzro::tensor::RowEncoder& encoder,
                 std::vector<bench::Row>& rows) {
   const std::vector<std::byte> source = make_rows(kStreamRows);
   std::vector<std::byte> copy(source.size());
   std::vector<std::byte> out(kStreamRows * row_bytes(WeightType::q8_0, kCols));
   std::vector<double> ours;
   std::vector<double> copies;
-  for (int round = -1; round < options.rounds; ++round) {
-    const double copied =
-        seconds_of(options.clock, [&] { std::memcpy(copy.data(), source.data(), source.size()); });
-    const double encoded =
-        seconds_of(options.clock, [&] { encode_all(encoder, WeightType::q8_0, source, out); });
+  for (int round = -1; round < rounds.count; ++round) {
+    const double copied = bench::seconds_of(
+        rounds.clock, [&] { std::memcpy(copy.data(), source.data(), source.size()); });
+    const double encoded = bench::seconds_of(
+        rounds.clock, [&] { encode_all(encoder, WeightType::q8_0, source, out); });
     if (round < 0) continue;  // pages are touched, caches warm as they will be
     copies.push_back(2e-9 * static_cast<double>(source.size()) / copied);
     ours.push_back(1e-9 * static_cast<double>(source.size() + out.size()) / encoded);
@@ -137,8 +100,8 @@ void quantise_with_ggml(WeightType type, const std::vector<float>& values,
 }
 #endif
 
-void run_search(const Options& options, const tenzro::tensor::RowEncoder& encoder, WeightType type,
-                std::vector<bench::Row>& rows) {
+void run_search(const bench::Rounds& rounds, const tenzro::tensor::RowEncoder& encoder,
+                WeightType type, std::vector<bench::Row>& rows) {
   const std::vector<std::byte> source = make_rows(kSearchRows);
   std::vector<std::byte> out(kSearchRows * row_bytes(type, kCols));
   const double millions = 1e-6 * static_cast<double>(kSearchRows * kCols);
@@ -150,12 +113,13 @@ void run_search(const Options& options, const tenzro::tensor::RowEncoder& encode
   convert_to_f32(DType::bf16, source, values);
   std::vector<std::byte> expected(out.size());
 #endif
-  for (int round = 0; round < options.rounds; ++round) {
-    ours.push_back(millions /
-                   seconds_of(options.clock, [&] { encode_all(encoder, type, source, out); }));
+  for (int round = 0; round < rounds.count; ++round) {
+    ours.push_back(millions / bench::seconds_of(rounds.clock,
+                                                [&] { encode_all(encoder, type, source, out); }));
 #ifdef TENZRO_BENCH_HAS_GGML
-    theirs.push_back(
-        millions / seconds_of(options.clock, [&] { quantise_with_ggml(type, values, expected); }));
+    theirs.push_back(millions / bench::seconds_of(rounds.clock, [&] {
+                       quantise_with_ggml(type, values, expected);
+                     }));
     if (out != expected) {
       std::fprintf(stderr, "%s: bytes differ from ggml's\n", name.c_str());
       std::exit(1);
@@ -171,7 +135,7 @@ void run_search(const Options& options, const tenzro::tensor::RowEncoder& encode
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Options options = read_options(argc, argv);
+  const bench::Rounds rounds = bench::read_rounds(argc, argv, 9);
   auto backend = tenzro::kernels::make_cpu_backend({});
   if (!backend) {
     std::fprintf(stderr, "%s\n", backend.error().message().c_str());
@@ -179,10 +143,10 @@ int main(int argc, char** argv) {
   }
   const tenzro::tensor::RowEncoder& encoder = (*backend)->row_encoder();
   std::vector<bench::Row> rows;
-  run_stream(options, encoder, rows);
-  run_search(options, encoder, WeightType::q4_k, rows);
-  run_search(options, encoder, WeightType::q6_k, rows);
+  run_stream(rounds, encoder, rows);
+  run_search(rounds, encoder, WeightType::q4_k, rows);
+  run_search(rounds, encoder, WeightType::q6_k, rows);
   for (const bench::Row& row : rows) print(row);
-  if (!options.json.empty() && !bench::write_json(options.json, rows)) return 1;
+  if (!rounds.json.empty() && !bench::write_json(rounds.json, rows)) return 1;
   return 0;
 }

@@ -9,11 +9,6 @@
 //   set       made and verified as `tenzro/exec/1` does, both carriers, and both without the
 //             signatures, which are timed in the same round ("hashing"); top-1 of 1, 8 and 32
 //             tokens and top-8 of 1 and 4 over 16 experts, as mesh_bench has them
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <ctime>
 #include <functional>
 #include <string>
 #include <utility>
@@ -27,6 +22,7 @@
 
 #include "receipt_reply.hpp"
 #include "report.hpp"
+#include "rounds.hpp"
 
 namespace {
 
@@ -36,45 +32,16 @@ constexpr std::uint32_t kWidth = bench::ReceiptReply::kWidth;
 /// Calls a sample, so that a sample is far longer than the clock's step.
 constexpr int kCallsPerSample = 10;
 
-struct Options {
-  std::string json;
-  clockid_t clock = CLOCK_THREAD_CPUTIME_ID;
-  int rounds = 200;
-};
-
-Options read_options(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--wall") {
-      options.clock = CLOCK_MONOTONIC;
-    } else if (word == "--json" && i + 1 < argc) {
-      options.json = argv[++i];
-    } else if (word == "--rounds" && i + 1 < argc) {
-      options.rounds = std::max(1, std::atoi(argv[++i]));
-    } else {
-      std::fprintf(stderr, "usage: receipt_bench [--json FILE] [--wall] [--rounds N]\n");
-      std::exit(2);
-    }
-  }
-  return options;
-}
-
-double now_us(clockid_t clock) {
-  timespec time{};
-  clock_gettime(clock, &time);
-  return 1e6 * static_cast<double>(time.tv_sec) + 1e-3 * static_cast<double>(time.tv_nsec);
-}
-
-double sample_of(const Options& options, const std::function<void()>& work) {
-  const double start = now_us(options.clock);
-  for (int call = 0; call < kCallsPerSample; ++call) work();
-  return (now_us(options.clock) - start) / kCallsPerSample;
+/// Microseconds of one call.
+double sample_of(const bench::Rounds& rounds, const std::function<void()>& work) {
+  return 1e6 / kCallsPerSample * bench::seconds_of(rounds.clock, [&] {
+           for (int call = 0; call < kCallsPerSample; ++call) work();
+         });
 }
 
 class Program {
  public:
-  explicit Program(Options options) : options_(std::move(options)) {}
+  explicit Program(bench::Rounds rounds) : rounds_(std::move(rounds)) {}
 
   void add_hash_rows() {
     const auto values = bench::random_values(kWidth);
@@ -112,10 +79,10 @@ class Program {
     add(name + ", made", make);
     add(name + ", verified", verify);
     std::vector<double> samples;
-    samples.reserve(static_cast<std::size_t>(options_.rounds));
-    for (int round = 0; round < options_.rounds; ++round) {
-      const double both = sample_of(options_, make) + sample_of(options_, verify);
-      samples.push_back(both - sample_of(options_, [&] {
+    samples.reserve(static_cast<std::size_t>(rounds_.count));
+    for (int round = 0; round < rounds_.count; ++round) {
+      const double both = sample_of(rounds_, make) + sample_of(rounds_, verify);
+      samples.push_back(both - sample_of(rounds_, [&] {
                           keep(key_.sign(message_));
                           verify_alone();
                         }));
@@ -124,7 +91,7 @@ class Program {
   }
 
   [[nodiscard]] int finish() const {
-    return options_.json.empty() || bench::write_json(options_.json, rows_) ? 0 : 1;
+    return rounds_.json.empty() || bench::write_json(rounds_.json, rows_) ? 0 : 1;
   }
 
  private:
@@ -137,9 +104,9 @@ class Program {
 
   void add(const std::string& name, const std::function<void()>& work) {
     std::vector<double> samples;
-    samples.reserve(static_cast<std::size_t>(options_.rounds));
-    for (int round = 0; round < options_.rounds; ++round) {
-      samples.push_back(sample_of(options_, work));
+    samples.reserve(static_cast<std::size_t>(rounds_.count));
+    for (int round = 0; round < rounds_.count; ++round) {
+      samples.push_back(sample_of(rounds_, work));
     }
     add_row(name, std::move(samples));
   }
@@ -149,7 +116,7 @@ class Program {
     bench::print(rows_.back());
   }
 
-  Options options_;
+  bench::Rounds rounds_;
   std::vector<bench::Row> rows_;
   crypto::KeyPair key_ = crypto::KeyPair::from_seed({1});
   /// As long as what is signed of one expert.
@@ -161,7 +128,7 @@ class Program {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Program program(read_options(argc, argv));
+  Program program(bench::read_rounds(argc, argv, 200));
   program.add_hash_rows();
   program.add_signature_rows();
   for (const auto kind : {receipts::CarrierKind::q8_0, receipts::CarrierKind::dense}) {
