@@ -349,13 +349,33 @@ TEST(Repair, BlobThatMostHoldersDeclareIsFetched) {
   EXPECT_TRUE(is_found);
 }
 
+/// The three nodes that hold every expert of the tests of surplus.
+std::vector<Contender> three_holders() {
+  return {make_contender(address(kSelf)), make_contender(address(2)), make_contender(address(3))};
+}
+
+/// Five experts with one copy more than the policy's two, which this node is to drop; two a pass.
+struct SurplusFixture : Fixture {
+  SurplusFixture()
+      : Fixture([](Options& options) {
+          options.policy.max_replication = 2;
+          options.max_admissions = 2;
+        }) {
+    for (ExpertIndex e = 0; mine.size() < 5; ++e) {
+      if (rank({"m", 0, e}, three_holders()).back() != address(kSelf)) continue;
+      mine.push_back(e);
+      for (std::uint8_t holder = 1; holder <= 3; ++holder) mesh.hold(holder, e);
+    }
+  }
+
+  std::vector<ExpertIndex> mine;
+};
+
 TEST(Repair, SurplusIsDroppedByTheLastInRankAfterTwoPassesAndOnlyBesideLivingOthers) {
   Fixture fixture([](Options& options) { options.policy.max_replication = 2; });
   // An expert of which this node is the last in rank.
-  const std::vector<Contender> all{make_contender(address(kSelf)), make_contender(address(2)),
-                                   make_contender(address(3))};
   ExpertIndex expert = 0;
-  while (rank({"m", 0, expert}, all).back() != address(kSelf)) ++expert;
+  while (rank({"m", 0, expert}, three_holders()).back() != address(kSelf)) ++expert;
   for (std::uint8_t holder = 1; holder <= 3; ++holder) fixture.mesh.hold(holder, expert);
   fixture.mesh.change(3, [](auto& other) { other.health = shards::Health::suspect; });
   fixture.core->start(Instant{});
@@ -371,18 +391,8 @@ TEST(Repair, SurplusIsDroppedByTheLastInRankAfterTwoPassesAndOnlyBesideLivingOth
 }
 
 TEST(Repair, OfWhatThisNodeMayDropTheLongestUnusedGoesFirst) {
-  Fixture fixture([](Options& options) {
-    options.policy.max_replication = 2;
-    options.max_admissions = 2;
-  });
-  const std::vector<Contender> all{make_contender(address(kSelf)), make_contender(address(2)),
-                                   make_contender(address(3))};
-  std::vector<ExpertIndex> mine;
-  for (ExpertIndex e = 0; mine.size() < 5; ++e) {
-    if (rank({"m", 0, e}, all).back() != address(kSelf)) continue;
-    mine.push_back(e);
-    for (std::uint8_t holder = 1; holder <= 3; ++holder) fixture.mesh.hold(holder, e);
-  }
+  SurplusFixture fixture;
+  const std::vector<ExpertIndex>& mine = fixture.mine;
   Room room = kRoom;
   room.last_use = [&](const ExpertKey& key) -> std::uint64_t {
     const auto at = std::find(mine.begin(), mine.end(), key.expert) - mine.begin();
@@ -398,18 +408,8 @@ TEST(Repair, OfWhatThisNodeMayDropTheLongestUnusedGoesFirst) {
 }
 
 TEST(Repair, WhatCouldNotBeDroppedLetsTheNextGoAndComesAgainLater) {
-  Fixture fixture([](Options& options) {
-    options.policy.max_replication = 2;
-    options.max_admissions = 2;
-  });
-  const std::vector<Contender> all{make_contender(address(kSelf)), make_contender(address(2)),
-                                   make_contender(address(3))};
-  std::vector<ExpertIndex> mine;
-  for (ExpertIndex e = 0; mine.size() < 5; ++e) {
-    if (rank({"m", 0, e}, all).back() != address(kSelf)) continue;
-    mine.push_back(e);
-    for (std::uint8_t holder = 1; holder <= 3; ++holder) fixture.mesh.hold(holder, e);
-  }
+  SurplusFixture fixture;
+  const std::vector<ExpertIndex>& mine = fixture.mine;
   Room room = kRoom;
   room.last_use = [](const ExpertKey& key) -> std::uint64_t { return key.expert; };
   fixture.core->start(Instant{});
