@@ -42,6 +42,10 @@ void read_rpc(TomlReader& reader, RpcSection& rpc) {
   if (rpc.max_body_bytes < 1024 || rpc.max_body_bytes > (4ULL << 30U)) {
     reader.refuse("max_body_bytes", "must be from 1 KiB to 4 GiB");
   }
+  reader.size("max_answers_bytes", rpc.max_answers_bytes, nullptr);
+  if (rpc.max_answers_bytes < (1ULL << 20U) || rpc.max_answers_bytes > (1ULL << 40U)) {
+    reader.refuse("max_answers_bytes", "must be from 1 MiB to 1 TiB");
+  }
   reader.integer("max_batch", rpc.max_batch, {1, 10'000});
   reader.texts("allowed_hosts", rpc.allowed_hosts);
   reader.text("tokens_file", rpc.tokens_file);

@@ -1,11 +1,16 @@
 #include "rpc_service.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <tuple>
+#include <utility>
 
 #include <spdlog/spdlog.h>
 
+#include "tenzro/base/assert.hpp"
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/crypto/http_signature.hpp"
+#include "tenzro/rpc/answer_size.hpp"
 
 #include "unix_time.hpp"
 
@@ -28,7 +33,11 @@ rpc::Exchange parse_body(const BufferRef& body, rpc::ParseOptions options,
 }  // namespace
 
 RpcService::RpcService(const Options& options, const Workshop& workshop, NodeShell& shell)
-    : options_(options), workshop_(workshop), shell_(shell), alive_(std::make_shared<bool>(true)) {}
+    : options_(options),
+      workshop_(workshop),
+      shell_(shell),
+      answers_(std::make_shared<http::ByteBudget>(options.answers_bytes_max)),
+      alive_(std::make_shared<bool>(true)) {}
 
 RpcService::~RpcService() {
   *alive_ = false;
@@ -68,9 +77,29 @@ std::optional<http::NodeSignature> RpcService::signature_to_check(
   return caller.node;
 }
 
+RpcService::Held RpcService::make_held() const {
+  // The budget lives as long as what counts against it.
+  auto both = std::make_shared<std::pair<std::shared_ptr<http::ByteBudget>, http::Reservation>>(
+      std::piecewise_construct, std::forward_as_tuple(answers_), std::forward_as_tuple(*answers_));
+  http::Reservation* held = &both->second;
+  return {std::move(both), held};
+}
+
+void RpcService::keep(Conversation& conversation, std::size_t index, Result<rpc::Answer> outcome) {
+  rpc::Exchange& exchange = conversation.exchange;
+  const std::size_t now = conversation.held->bytes() + answers_->left();
+  exchange.set_outcome(index, std::move(outcome),
+                       {.bytes_max = std::min(options_.answers_bytes_max, rpc::kReplyBytesMax),
+                        .bytes_now = std::max(now, kInlineBytesMax)});
+  const std::size_t bytes = exchange.reply_bytes();
+  const bool is_held = bytes <= kInlineBytesMax || conversation.held->grow_to(bytes);
+  TENZRO_ASSERT(is_held);
+}
+
 void RpcService::begin(http::RequestRef ref, rpc::Exchange exchange, bool is_large) {
   Conversation& conversation = conversations_[ref];
   conversation.exchange = std::move(exchange);
+  conversation.held = make_held();
   conversation.is_large = is_large;
   conversation.is_starting = true;
   for (std::size_t i = 0; i < conversation.exchange.size(); ++i) {
@@ -90,7 +119,7 @@ void RpcService::ask(http::RequestRef ref, std::size_t index, rpc::Call call) {
       spdlog::error("rpc internal error method={}: {}", conversation.exchange.method(index),
                     answer.error().message());
     }
-    conversation.exchange.set_outcome(index, std::move(answer));
+    keep(conversation, index, std::move(answer));
     if (!conversation.is_starting && conversation.exchange.is_complete()) finish(ref);
   };
   const RequestId request = shell_.call(std::move(call), done);
@@ -101,24 +130,30 @@ void RpcService::ask(http::RequestRef ref, std::size_t index, rpc::Call call) {
 void RpcService::finish(http::RequestRef ref) {
   auto conversation = conversations_.extract(ref);
   auto exchange = std::make_shared<const rpc::Exchange>(std::move(conversation.mapped().exchange));
+  Held held = std::move(conversation.mapped().held);
   if (!conversation.mapped().is_large && exchange->reply_bytes() <= kInlineBytesMax) {
-    send(ref, exchange->encode(options_.base64));
+    send(ref, exchange->encode(options_.base64), std::move(held));
     return;
   }
   const bool taken = workshop_.pool.submit(
-      exec::Priority::short_job, [this, alive = alive_, ref, exchange, base64 = options_.base64] {
+      exec::Priority::short_job, [this, alive = alive_, ref, exchange, base64 = options_.base64,
+                                  held = std::move(held)]() mutable {
         BufferRef body = exchange->encode(base64);
-        workshop_.loop.post([this, alive, ref, body = std::move(body)] {
-          if (*alive) send(ref, body);
-        });
+        exchange.reset();
+        // Back to the loop, which alone may let go of it.
+        workshop_.loop.post(
+            [this, alive, ref, body = std::move(body), held = std::move(held)]() mutable {
+              if (*alive) send(ref, std::move(body), std::move(held));
+            });
       });
   if (!taken) refuse_busy(ref);
 }
 
-void RpcService::send(http::RequestRef ref, BufferRef body) {
+void RpcService::send(http::RequestRef ref, BufferRef body, Held held) {
   http::Reply reply{.status = body.empty() ? 204 : 200};
   if (!body.empty()) reply.content_type = "application/json";
   reply.body = std::move(body);
+  reply.held = std::move(held);
   server_->reply(ref, reply);
 }
 

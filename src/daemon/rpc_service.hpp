@@ -3,10 +3,13 @@
 /// JSON-RPC bodies to node calls and back: parse, ask the node, encode.
 ///
 /// Bodies and answers above `kInlineBytesMax` are parsed and encoded on the pool, so that the loop
-/// stays free. Thread: the loop's.
+/// stays free. Answers count against `answers_bytes_max` from when they are there until they are
+/// sent, small ones excepted: a caller that asks for much and reads none of it gets `busy`.
+/// Thread: the loop's.
 #include <map>
 #include <memory>
 
+#include "tenzro/http/byte_budget.hpp"
 #include "tenzro/http/handler.hpp"
 #include "tenzro/http/server.hpp"
 #include "tenzro/rpc/exchange.hpp"
@@ -21,6 +24,8 @@ class RpcService {
  public:
   struct Options {
     std::size_t batch_max = 100;
+    /// Of all callers together; also the most that one reply may take.
+    std::size_t answers_bytes_max = 1UL << 30U;
     Base64Kernels base64;
     /// Execution for callers from other machines that show no token; loopback callers always may.
     bool executes_for_anyone = false;
@@ -38,8 +43,12 @@ class RpcService {
   void on_gone(http::RequestRef ref);
 
  private:
+  /// What a conversation holds of the budget for answers, until its reply is sent.
+  using Held = std::shared_ptr<http::Reservation>;
+
   struct Conversation {
     rpc::Exchange exchange;
+    Held held;
     std::map<std::size_t, RequestId> calls;
     bool is_large = false;
     /// While calls are being handed to the node: answers that come at once do not end the
@@ -50,10 +59,13 @@ class RpcService {
   /// The signature to check before a caller may execute: of an endpoint that the rule admits.
   [[nodiscard]] std::optional<http::NodeSignature> signature_to_check(
       const http::Caller& caller) const;
+  [[nodiscard]] Held make_held() const;
+  /// Keeps the outcome, or says why it cannot.
+  void keep(Conversation& conversation, std::size_t index, Result<rpc::Answer> outcome);
   void begin(http::RequestRef ref, rpc::Exchange exchange, bool is_large);
   void ask(http::RequestRef ref, std::size_t index, rpc::Call call);
   void finish(http::RequestRef ref);
-  void send(http::RequestRef ref, BufferRef body);
+  void send(http::RequestRef ref, BufferRef body, Held held);
   void refuse_busy(http::RequestRef ref);
 
   Options options_;
@@ -61,6 +73,8 @@ class RpcService {
   NodeShell& shell_;
   http::Server* server_ = nullptr;
   std::map<http::RequestRef, Conversation> conversations_;
+  /// Outlives this: replies that the server still sends hold some of it.
+  std::shared_ptr<http::ByteBudget> answers_;
   std::shared_ptr<bool> alive_;
 };
 

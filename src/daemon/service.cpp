@@ -324,6 +324,7 @@ Started<void> Service::open_node() {
   shell_ = std::make_unique<NodeShell>(workshop, *node_);
   rpc_ = std::make_unique<RpcService>(
       RpcService::Options{.batch_max = settings_.config.rpc.max_batch,
+                          .answers_bytes_max = settings_.config.rpc.max_answers_bytes,
                           .base64 = compute_->base64,
                           .executes_for_anyone = settings_.config.holder.execute == "open"},
       workshop, *shell_);

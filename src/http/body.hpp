@@ -15,8 +15,8 @@
 #include <span>
 
 #include "tenzro/base/buffer.hpp"
+#include "tenzro/http/byte_budget.hpp"
 
-#include "byte_budget.hpp"
 #include "input.hpp"
 #include "request_parser.hpp"
 

@@ -58,6 +58,7 @@ class Session final : public std::enable_shared_from_this<Session> {
     std::string head;
     BufferRef body;
     Next next = nullptr;
+    std::shared_ptr<const void> held = nullptr;  ///< until all of it is sent
   };
 
   // Receiving (session.cpp).

@@ -58,7 +58,8 @@ void Session::begin_reply(const Reply& reply) {
   const KeepAlive keep_alive = keep_alive_ ? KeepAlive::yes : KeepAlive::no;
   send({.head = reply_head(reply, reply.body.size(), keep_alive),
         .body = has_body ? reply.body : BufferRef{},
-        .next = &Session::finish_reply});
+        .next = &Session::finish_reply,
+        .held = reply.held});
 }
 
 void Session::finish_reply() {

@@ -13,9 +13,9 @@
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
 
+#include "tenzro/http/byte_budget.hpp"
 #include "tenzro/http/server.hpp"
 
-#include "byte_budget.hpp"
 #include "host_list.hpp"
 
 namespace tenzro::http {

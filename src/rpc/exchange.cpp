@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "tenzro/base/assert.hpp"
-#include "tenzro/rpc/answer_size.hpp"
 
 #include "exchange_parser.hpp"
 #include "reply.hpp"
@@ -12,10 +11,14 @@
 namespace tenzro::rpc {
 namespace {
 
-tl::unexpected<Error> refuse_reply(std::size_t bytes) {
+tl::unexpected<Error> refuse_reply(std::size_t bytes, std::size_t bytes_max) {
   return fail(ErrorCode::infrastructure, "",
               "the reply would take about " + std::to_string(bytes) + " bytes, and may take " +
-                  std::to_string(kReplyBytesMax) + ": ask for less at a time");
+                  std::to_string(bytes_max) + ": ask for less at a time");
+}
+
+tl::unexpected<Error> refuse_for_now() {
+  return fail(ErrorCode::busy, "", "busy: the node holds too many answers that are not sent yet");
 }
 
 }  // namespace
@@ -34,14 +37,16 @@ std::string_view Exchange::method(std::size_t index) const {
   return items_[index].method;
 }
 
-void Exchange::set_outcome(std::size_t index, Result<Answer> outcome) {
+void Exchange::set_outcome(std::size_t index, Result<Answer> outcome, const ReplyRoom& room) {
   TENZRO_ASSERT(index < items_.size());
   Item& item = items_[index];
   TENZRO_ASSERT(!item.call.has_value());
   TENZRO_ASSERT(!item.outcome.has_value());
   const std::size_t bytes = reply_bytes_ + (outcome ? json_bytes(*outcome) : 0);
-  if (bytes > kReplyBytesMax) {
-    item.outcome.emplace(refuse_reply(bytes));
+  if (outcome && bytes > room.bytes_max) {
+    item.outcome.emplace(refuse_reply(bytes, room.bytes_max));
+  } else if (outcome && bytes > room.bytes_now) {
+    item.outcome.emplace(refuse_for_now());
   } else {
     item.outcome = std::move(outcome);
     reply_bytes_ = bytes;

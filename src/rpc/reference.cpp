@@ -31,6 +31,9 @@ OpenRPC document.
   count).
 - base64 is the standard alphabet with padding, without white space. A tensor is f32, little-endian,
   row after row.
+- A reply takes at most 384 MiB, and replies that are not sent yet at most `[rpc] max_answers_bytes`
+  together: beyond it an answer becomes the error `busy` (-32000), which may be tried again. Replies up
+  to 16 KiB do not count.
 - An error's `message` names the parameter at fault and repeats at most 200 characters of what was
   sent.
 

@@ -1,10 +1,12 @@
 // What a hostile or broken client gets from the real process, and that the node serves on
 // afterwards.
 #include <fstream>
+#include <optional>
 #include <set>
 #include <sstream>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "support/daemon_process.hpp"
 #include "support/rpc_client.hpp"
@@ -142,6 +144,72 @@ TEST_F(HostileHttp, UploadedBlobComesBackWholeAndInRanges) {
       bytes_of_base64(
           client_.result("tenzro_iroh_fetchBlob", {{{"tenzro_uri", uri}}}).value("bytes_b64", "")),
       bytes);
+}
+
+/// Goal: answers that nobody reads take no more memory than the operator allows.
+class UnreadAnswers : public ::testing::Test {
+ protected:
+  UnreadAnswers() {
+    std::ofstream(folder_.path() + "/node.toml") << "[rpc]\nmax_answers_bytes = \"16MiB\"\n";
+    daemon_.emplace(
+        folder_.path() + "/a",
+        DaemonProcess::Options{.arguments = {"--config", folder_.path() + "/node.toml"}});
+  }
+
+  [[nodiscard]] RpcClient client() const { return RpcClient(daemon_->rpc()); }
+
+  /// A call whose answer takes four thirds of that many bytes.
+  [[nodiscard]] std::string fetch_of(std::size_t bytes) const {
+    const HttpAnswer put = client().send("PUT", "/blob", {}, std::string(bytes, 'b'));
+    EXPECT_EQ(put.status, 201) << put.body;
+    const std::string uri = nlohmann::json::parse(put.body).value("tenzro_uri", "");
+    return nlohmann::json{{"jsonrpc", "2.0"},
+                          {"id", 1},
+                          {"method", "tenzro_iroh_fetchBlob"},
+                          {"params", {{{"tenzro_uri", uri}}}}}
+        .dump();
+  }
+
+  [[nodiscard]] int ask_without_reading(const std::string& body) const {
+    return client().ask_without_reading(
+        "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        "Content-Type: application/json\r\nContent-Length: " +
+        std::to_string(body.size()) + "\r\n\r\n" + body);
+  }
+
+  TempFolder folder_;
+  std::optional<DaemonProcess> daemon_;
+};
+
+TEST_F(UnreadAnswers, MakeOthersBusyUntilTheyAreRead) {
+  const std::string call = fetch_of(9'000'000);
+  const int unread = ask_without_reading(call);
+  const auto refused = nlohmann::json::parse(client().post(call).body);
+  EXPECT_EQ(refused["error"]["code"], -32000) << refused.dump().substr(0, 300);
+  EXPECT_NE(refused.dump().find("busy: the node holds too many answers"), std::string::npos)
+      << refused.dump().substr(0, 300);
+  // Small answers go through all the while.
+  const auto policy = nlohmann::json::parse(client().post(kPolicy).body);
+  EXPECT_EQ(policy["result"]["min_replication"], 2);
+  EXPECT_TRUE(RpcClient::read_rest(unread).starts_with("HTTP/1.1 200 "));
+  EXPECT_TRUE(nlohmann::json::parse(client().post(call).body).contains("result"));
+}
+
+TEST_F(UnreadAnswers, WhoLeavesFreesItsOwn) {
+  const std::string call = fetch_of(9'000'000);
+  for (int i = 0; i < 3; ++i) {
+    const int unread = ask_without_reading(call);
+    ASSERT_GE(unread, 0);
+    ::close(unread);
+    // Closed with bytes unread, it is reset; the node hears of that before the next request.
+    EXPECT_TRUE(nlohmann::json::parse(client().post(call).body).contains("result")) << i;
+  }
+}
+
+TEST_F(UnreadAnswers, LargerOneThanAllMayTakeIsRefusedForGood) {
+  const auto refused = nlohmann::json::parse(client().post(fetch_of(13'000'000)).body);
+  EXPECT_NE(refused.dump().find("may take 16777216: ask for less"), std::string::npos)
+      << refused.dump().substr(0, 300);
 }
 
 }  // namespace

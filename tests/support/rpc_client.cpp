@@ -71,6 +71,19 @@ std::string RpcClient::raw(const std::string& bytes) const {
   const int fd = connect_to(address_);
   if (fd < 0) return "";
   send_all(fd, bytes);
+  return read_rest(fd);
+}
+
+int RpcClient::ask_without_reading(const std::string& bytes) const {
+  const int fd = connect_to(address_);
+  if (fd < 0) return fd;
+  send_all(fd, bytes);
+  char first = 0;
+  EXPECT_EQ(::recv(fd, &first, 1, MSG_PEEK), 1);
+  return fd;
+}
+
+std::string RpcClient::read_rest(int fd) {
   std::string answer;
   std::array<char, 65536> chunk{};
   ssize_t got = 0;

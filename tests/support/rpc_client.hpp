@@ -32,6 +32,10 @@ class RpcClient {
                                 const std::string& body) const;
   /// Sends `bytes` on a connection of its own and reads until the other side closes.
   [[nodiscard]] std::string raw(const std::string& bytes) const;
+  /// Sends `bytes` and waits until an answer comes, but takes none of it. Gives the connection,
+  /// which `read_rest` reads until the other side closes, and closes.
+  [[nodiscard]] int ask_without_reading(const std::string& bytes) const;
+  static std::string read_rest(int fd);
   /// Sends `bytes` and closes without reading.
   void send_and_leave(const std::string& bytes) const;
 

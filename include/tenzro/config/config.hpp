@@ -33,6 +33,7 @@ struct NodeSection {
 struct RpcSection {
   std::string listen = "127.0.0.1:8545";
   std::uint64_t max_body_bytes = 64ULL << 20U;
+  std::uint64_t max_answers_bytes = 1ULL << 30U;  ///< of all callers, until sent
   std::uint32_t max_batch = 100;
   std::vector<std::string> allowed_hosts;
   std::string tokens_file;

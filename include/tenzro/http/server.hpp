@@ -82,6 +82,8 @@ struct Reply {
   std::string content_type;
   BufferRef body;
   std::vector<Header> headers;
+  /// Let go of once the reply has been sent, or dropped.
+  std::shared_ptr<const void> held = nullptr;
 };
 
 /// Counters since the start, for the metrics page.

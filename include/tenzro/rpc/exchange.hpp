@@ -17,7 +17,7 @@
 ///    ignored.
 ///  - A tensor is decoded once, straight from the body into its BufferRef, and encoded once,
 ///    straight into the reply.
-///  - Answers that together take more than kReplyBytesMax become errors, the last ones first.
+///  - Answers that together take more than a reply may become errors, the last ones first.
 /// Limits: see ParseOptions; a body is at most 2 GiB. Nothing a client sends aborts the process or
 /// yields -32603.
 #include <cstddef>
@@ -31,6 +31,7 @@
 #include "tenzro/base/buffer.hpp"
 #include "tenzro/base/result.hpp"
 #include "tenzro/rpc/answer.hpp"
+#include "tenzro/rpc/answer_size.hpp"
 #include "tenzro/rpc/call.hpp"
 
 namespace tenzro::rpc {
@@ -60,6 +61,13 @@ struct ParseOptions {
   Scopes scopes = kAllScopes;
 };
 
+/// What the answers of one exchange may take together, in bytes.
+struct ReplyRoom {
+  std::size_t bytes_max = kReplyBytesMax;
+  /// What there is now, beside the answers of others: `busy` beyond it.
+  std::size_t bytes_now = kReplyBytesMax;
+};
+
 /// One request of a body: either a call still to be answered or an error already decided.
 class Exchange {
  public:
@@ -74,7 +82,7 @@ class Exchange {
   /// Method name for logs and metrics; empty where unknown, so that a client cannot make names up.
   [[nodiscard]] std::string_view method(std::size_t index) const;
   /// Requires that take_call(index) gave a call and no outcome was set before.
-  void set_outcome(std::size_t index, Result<Answer> outcome);
+  void set_outcome(std::size_t index, Result<Answer> outcome, const ReplyRoom& room = {});
 
   /// True once every call has its outcome.
   [[nodiscard]] bool is_complete() const { return open_ == 0; }

@@ -28,6 +28,7 @@ TEST(Config, EmptyFileGivesTheDocumentedDefaults) {
   EXPECT_EQ(config->rpc.listen, "127.0.0.1:8545");
   EXPECT_EQ(config->quic.listen, "0.0.0.0:9001");
   EXPECT_EQ(config->rpc.max_body_bytes, 64ULL << 20U);
+  EXPECT_EQ(config->rpc.max_answers_bytes, 1ULL << 30U);
   EXPECT_EQ(config->holder.memory_budget, std::nullopt);
   EXPECT_EQ(config->repair.interval_s, 120U);
 }
@@ -45,6 +46,7 @@ TEST(Config, ShippedFileListsEveryKeyWithItsDefault) {
                           "log_format",
                           "listen",
                           "max_body_bytes",
+                          "max_answers_bytes",
                           "max_batch",
                           "allowed_hosts",
                           "tokens_file",

@@ -168,6 +168,25 @@ TEST(Exchange, AnswersAnErrorWhereTheReplyWouldBeTooLarge) {
       << reply[1];
 }
 
+TEST(Exchange, AnswerThatHasNoRoomNowIsBusyAndWhatIsThereStays) {
+  Exchange exchange = parse(
+      R"([{"jsonrpc":"2.0","method":"tenzro_moeExpertStatus","id":1},
+          {"jsonrpc":"2.0","method":"tenzro_moeExpertStatus","id":2},
+          {"jsonrpc":"2.0","method":"tenzro_moeExpertStatus","id":3}])");
+  for (std::size_t i = 0; i < exchange.size(); ++i) ASSERT_TRUE(exchange.take_call(i).has_value());
+  const ReplyRoom room{.bytes_max = 100'000, .bytes_now = 40'000};
+  exchange.set_outcome(0, FetchBlobAnswer{BufferRef::copy_of(std::string(20'000, 'x'))}, room);
+  const std::size_t bytes = exchange.reply_bytes();
+  exchange.set_outcome(1, FetchBlobAnswer{BufferRef::copy_of(std::string(20'000, 'x'))}, room);
+  exchange.set_outcome(2, fail(ErrorCode::runtime, "", "no"), {.bytes_max = 1, .bytes_now = 1});
+  EXPECT_EQ(exchange.reply_bytes(), bytes);
+  const BufferRef text = exchange.encode(scalar_base64_kernels());
+  const json reply = json::parse(text.text());
+  EXPECT_TRUE(reply[0].contains("result"));
+  EXPECT_EQ(reply[1]["error"]["code"], json_rpc_code(ErrorCode::busy));
+  EXPECT_EQ(reply[2]["error"]["message"], "no");
+}
+
 TEST(ErrorCodes, MapToTheCodesOfTheReference) {
   const std::pair<ErrorCode, int> table[] = {
       {ErrorCode::parse_error, -32700},    {ErrorCode::invalid_request, -32600},

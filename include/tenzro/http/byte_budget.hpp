@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// ByteBudget: how many bytes of request bodies the server holds, and the cap on them.
+/// ByteBudget: how many bytes of one kind, bodies or answers, are held at once, and the cap on
+/// them.
 ///
 /// A Reservation gives its bytes back when it dies. Thread: the loop's.
 #include <cstddef>
@@ -20,6 +21,8 @@ class ByteBudget {
   }
 
   void give_back(std::size_t bytes) { used_ -= bytes; }
+
+  [[nodiscard]] std::size_t left() const { return bytes_max_ - used_; }
 
   [[nodiscard]] std::size_t used() const { return used_; }
 
@@ -44,6 +47,8 @@ class Reservation {
     bytes_ = bytes;
     return true;
   }
+
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:
   ByteBudget* budget_;
