@@ -7,8 +7,9 @@
 ///    it afterwards. The library must not be entered again from its own callbacks.
 ///  - A side that dialled opens streams, a side that accepted serves them; never the other way.
 ///  - Flow control. A stream's window is kStreamWindow. The connection's is small until the peer
-///    has proved its key, then kConnectionWindow. Bytes are credited as they arrive, as long as the
-///    peer's messages in the making stay below peer_bytes_max; else when one is handed over.
+///    has proved its key, then kConnectionWindow. Bytes are credited as they arrive, an eighth of
+///    it at a time, as long as the peer's messages in the making stay below peer_bytes_max; else
+///    when one is handed over.
 ///  - kStrikesMax refused requests end the connection.
 ///  - Packets are small until the handshake is confirmed: the library fills the first ones up, and
 ///  a
@@ -111,6 +112,7 @@ class Connection {
   void apply_shutdowns();
   void strike();
   void update_keep_alive();
+  void return_stream();
   void credit(std::size_t bytes);
   void release(Stream& stream);
   [[nodiscard]] Pacer::Path pacing_path() const;
@@ -140,6 +142,7 @@ class Connection {
   ngtcp2_tstamp resumes_at_ = UINT64_MAX;  ///< the end of a pause that holds bytes back
   std::size_t unacknowledged_ = 0;         ///< stream bytes
   std::size_t withheld_ = 0;               ///< arrived, not yet credited
+  std::size_t unreturned_streams_ = 0;
   int strikes_ = 0;
   bool is_connected_ = false;
   bool is_confirmed_ = false;  ///< both sides have finished the handshake

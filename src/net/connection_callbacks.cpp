@@ -211,7 +211,7 @@ int ConnectionCallbacks::stream_stop_sending(ngtcp2_conn*, std::int64_t, std::ui
 int ConnectionCallbacks::stream_close(ngtcp2_conn* quic, std::uint32_t, std::int64_t id,
                                       std::uint64_t code, void* user, void* stream_user) {
   Connection& self = connection_of(user);
-  if (ngtcp2_conn_is_local_stream(quic, id) == 0) ngtcp2_conn_extend_max_streams_bidi(quic, 1);
+  if (ngtcp2_conn_is_local_stream(quic, id) == 0) self.return_stream();
   if (stream_user == nullptr) return 0;
   auto& stream = *static_cast<Stream*>(stream_user);
   if (stream.call) self.finish_call(stream, fail(error_of(code, self.remote_)));

@@ -131,13 +131,22 @@ void Connection::update_keep_alive() {
       quic_, is_wanted ? static_cast<ngtcp2_duration>(interval) : compat::kKeepAliveOff);
 }
 
-void Connection::credit(std::size_t bytes) {
-  const std::size_t held = account_ ? account_->held : 0;
-  if (held + kConnectionWindow > context_.options.peer_bytes_max) {
-    withheld_ += bytes;
+/// The peer may open another one. Told in batches, because each telling is a packet that it has to
+/// acknowledge; what is held back is less than a share of what it may have open.
+void Connection::return_stream() {
+  constexpr std::size_t kShare = 8;
+  if (++unreturned_streams_ < std::max<std::size_t>(1, context_.options.streams_max / kShare))
     return;
-  }
-  ngtcp2_conn_extend_max_offset(quic_, bytes);
+  ngtcp2_conn_extend_max_streams_bidi(quic_, std::exchange(unreturned_streams_, 0));
+}
+
+void Connection::credit(std::size_t bytes) {
+  withheld_ += bytes;
+  const std::size_t held = account_ ? account_->held : 0;
+  if (held + kConnectionWindow > context_.options.peer_bytes_max) return;
+  // In batches: each telling is a packet that the peer has to acknowledge.
+  if (withheld_ >= kConnectionWindow / 8)
+    ngtcp2_conn_extend_max_offset(quic_, std::exchange(withheld_, 0));
 }
 
 void Connection::release(Stream& stream) {
