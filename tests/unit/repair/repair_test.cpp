@@ -357,9 +357,9 @@ std::vector<Contender> three_holders() {
 /// Five experts with one copy more than the policy's two, which this node is to drop; two a pass.
 struct SurplusFixture : Fixture {
   SurplusFixture()
-      : Fixture([](Options& options) {
-          options.policy.max_replication = 2;
-          options.max_admissions = 2;
+      : Fixture([](Options& tuned) {
+          tuned.policy.max_replication = 2;
+          tuned.max_admissions = 2;
         }) {
     for (ExpertIndex e = 0; mine.size() < 5; ++e) {
       if (rank({"m", 0, e}, three_holders()).back() != address(kSelf)) continue;
