@@ -1,5 +1,6 @@
 // Pages of manifests, from whoever made them.
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -9,10 +10,17 @@ namespace tenzro::gossip {
 namespace {
 
 constexpr std::size_t kPagesACall = 32;
+/// After all calls were taken, or no address was known.
+constexpr Duration kPagesAgain = std::chrono::milliseconds(300);
 
 }  // namespace
 
 void Gossip::want_pages(Instant now, const ProviderAddress& provider, const Manifests::Wish& wish) {
+  if (wish.places.empty()) {
+    manifests_.forget(provider);
+    pages_due_.erase(provider);
+    return;
+  }
   const auto known = manifests_.wishes().find(provider);
   const bool is_new = known == manifests_.wishes().end() || known->second != wish;
   // A holder that had not read its own back when it was asked says the same of itself once it has.
@@ -40,6 +48,7 @@ void Gossip::fetch_pages(Instant now, Outbox& out) {
 void Gossip::fetch_pages_of(Instant now, const ProviderAddress& provider, Outbox& out) {
   const membership::Peer* peer = members_.find(provider);
   if (peer == nullptr) return;
+  if (!manifests_.wishes().contains(provider)) return;
   wire::GossipMessage message;
   message.pages_wanted = manifests_.missing(provider, kPagesACall);
   if (message.pages_wanted.empty()) {
@@ -50,9 +59,9 @@ void Gossip::fetch_pages_of(Instant now, const ProviderAddress& provider, Outbox
   const bool is_calling = std::any_of(calls_.begin(), calls_.end(), [&](const auto& entry) {
     return entry.second.kind == CallKind::pages && entry.second.probed == provider;
   });
+  if (is_calling) return ask_pages(provider, now + options_.call_timeout);
   const Call call{.kind = CallKind::pages, .probed = provider, .pages = message.pages_wanted};
-  if (is_calling || !send_to(now, peer->key, call, message, out))
-    ask_pages(provider, now + options_.call_timeout);
+  if (!send_to(now, peer->key, call, message, out)) ask_pages(provider, now + kPagesAgain);
 }
 
 void Gossip::take_pages(Instant now, const Call& call, const wire::GossipMessage& message,
@@ -60,8 +69,8 @@ void Gossip::take_pages(Instant now, const Call& call, const wire::GossipMessage
   const std::set<Hash32> asked(call.pages.begin(), call.pages.end());
   bool has_got = false;
   for (const wire::Bytes& page : message.pages) has_got |= manifests_.on_page(page, asked);
-  // Who has not what its record names is asked again when the record changes.
-  if (!has_got) return;
+  // Who has not what its record names may have it later, or another may bring it.
+  if (!has_got) return ask_pages(*call.probed, now + options_.membership.heartbeat);
   ask_pages(*call.probed, now);
   out.emplace_back(PagesArrived{*call.probed});
 }

@@ -81,8 +81,8 @@ using work::RefuseRequest;
 using work::SendCall;
 using work::SendReply;
 
-/// Wanted pages of that provider's manifest are here, from it or from another that has the same.
-/// May be said again.
+/// Wanted pages of that provider's manifest have come, from it or from another that has the same;
+/// may be said again.
 struct PagesArrived {
   ProviderAddress address{};
 };

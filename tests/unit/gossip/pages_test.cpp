@@ -135,6 +135,27 @@ TEST_F(TwoHoldersOfTheSame, WhatAHolderDidNotHaveYetIsAskedForWithItsNextRecord)
   EXPECT_FALSE(asked(b)) << "all of it is here";
 }
 
+TEST_F(TwoHoldersOfTheSame, WhatAHolderDidNotHaveIsNoticedWhereAnotherBringsItLater) {
+  const auto call = asked(c);
+  ASSERT_TRUE(call);
+  node.answer(*call, work::CallReply{c.key.public_key(), wire::encode_gossip({})});
+  serve(b);
+  serve(b);
+  node.arrived.clear();
+  node.run_for(Options{}.membership.heartbeat + seconds(1));
+  EXPECT_THAT(node.arrived, Contains(c.key.address()));
+}
+
+TEST_F(TwoHoldersOfTheSame, WhoIsNoLongerOfInterestIsNotAskedAndNothingIsSaid) {
+  lose(b);
+  node.want_pages(b, {});
+  node.calls.clear();
+  node.arrived.clear();
+  node.run_for(seconds(5));
+  EXPECT_FALSE(asked(b));
+  EXPECT_THAT(node.arrived, Not(Contains(b.key.address())));
+}
+
 TEST_F(TwoHoldersOfTheSame, ForgedPageIsNotTakenAndNothingIsSaid) {
   const auto call = asked(b);
   ASSERT_TRUE(call);
@@ -143,7 +164,7 @@ TEST_F(TwoHoldersOfTheSame, ForgedPageIsNotTakenAndNothingIsSaid) {
   node.arrived.clear();
   node.answer(*call, work::CallReply{b.key.public_key(), wire::encode_gossip(reply)});
   node.run_for(std::chrono::milliseconds(100));
-  EXPECT_EQ(page_of(b), nullptr);
+  EXPECT_EQ(node.core().manifests().find(page_name(reply.pages.front())), nullptr);
   EXPECT_THAT(node.arrived, Not(Contains(b.key.address())));
 }
 
