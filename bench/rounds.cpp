@@ -5,6 +5,15 @@
 #include <cstdlib>
 
 namespace tenzro::bench {
+namespace {
+
+double seconds_now(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+}  // namespace
 
 Rounds read_rounds(int argc, char** argv, int count) {
   Rounds rounds{.count = count};
@@ -22,12 +31,6 @@ Rounds read_rounds(int argc, char** argv, int count) {
     }
   }
   return rounds;
-}
-
-double seconds_now(clockid_t clock) {
-  timespec time{};
-  clock_gettime(clock, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 double seconds_of(clockid_t clock, const std::function<void()>& work) {

@@ -16,7 +16,6 @@ struct Rounds {
 /// `[--json FILE] [--wall] [--rounds N]`, N being `count` by itself; ends the program with the
 /// usage where there is anything else.
 [[nodiscard]] Rounds read_rounds(int argc, char** argv, int count);
-[[nodiscard]] double seconds_now(clockid_t clock);
 /// What one call takes by that clock.
 [[nodiscard]] double seconds_of(clockid_t clock, const std::function<void()>& work);
 

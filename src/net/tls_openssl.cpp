@@ -23,8 +23,9 @@ namespace {
 // much.
 constexpr const char* kCiphers =
     "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
-// The library's own choice begins with a hybrid whose share alone fills a packet: a first message of
-// two packets costs a newcomer a second round trip where an address has to be proved.
+// What the library itself chooses begins with a hybrid (since 3.5) whose share alone fills a
+// packet: a newcomer's first message would be two packets, each of which may have to prove its
+// address.
 constexpr const char* kGroups = "X25519:P-256";
 
 using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
@@ -130,14 +131,13 @@ Context make_context(const SSL_METHOD* method, EVP_PKEY* key) {
   SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_cert_verify_callback(raw, OpensslSession::verify, nullptr);
   SSL_CTX_set_alpn_select_cb(raw, select_protocol, nullptr);
-  const bool is_set = SSL_CTX_set_min_proto_version(raw, TLS1_3_VERSION) == 1 &&
-                      SSL_CTX_set_ciphersuites(raw, kCiphers) == 1 &&
-                      SSL_CTX_set1_groups_list(raw, kGroups) == 1 &&
-                      SSL_CTX_set1_sigalgs_list(raw, "ed25519") == 1 &&
-                      SSL_CTX_set_num_tickets(raw, 0) == 1 &&
-                      SSL_CTX_set1_client_cert_type(raw, kRawKeys.data(), kRawKeys.size()) == 1 &&
-                      SSL_CTX_set1_server_cert_type(raw, kRawKeys.data(), kRawKeys.size()) == 1 &&
-                      SSL_CTX_use_PrivateKey(raw, key) == 1;
+  const bool is_set =
+      SSL_CTX_set_min_proto_version(raw, TLS1_3_VERSION) == 1 &&
+      SSL_CTX_set_ciphersuites(raw, kCiphers) == 1 && SSL_CTX_set1_groups_list(raw, kGroups) == 1 &&
+      SSL_CTX_set1_sigalgs_list(raw, "ed25519") == 1 && SSL_CTX_set_num_tickets(raw, 0) == 1 &&
+      SSL_CTX_set1_client_cert_type(raw, kRawKeys.data(), kRawKeys.size()) == 1 &&
+      SSL_CTX_set1_server_cert_type(raw, kRawKeys.data(), kRawKeys.size()) == 1 &&
+      SSL_CTX_use_PrivateKey(raw, key) == 1;
   if (!is_set) context.reset();
   return context;
 }
