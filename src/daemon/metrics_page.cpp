@@ -302,6 +302,8 @@ std::string metrics_page(const MetricSources& sources, Instant now) {
   add_blobs(page, sources.node);
   page.gauge("tenzro_queue_depth", "Jobs waiting and running", sources.pool.depth(),
              {{"queue", "compute"}});
+  page.gauge("tenzro_rpc_answer_bytes", "JSON-RPC answers that are not sent yet",
+             sources.answers_bytes);
   const store::Usage usage = sources.store.usage();
   page.gauge("tenzro_blob_bytes", "Bytes of blobs on disk", usage.blob_bytes);
   page.gauge("tenzro_blob_budget_bytes", "Bytes of blobs allowed on disk; 0: no limit",

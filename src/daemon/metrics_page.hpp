@@ -21,6 +21,8 @@ struct MetricSources {
   const net::Endpoint& endpoint;
   const exec::Pool& pool;
   const store::Store& store;
+  /// JSON-RPC answers that are not sent yet.
+  std::size_t answers_bytes = 0;
 };
 
 [[nodiscard]] std::string metrics_page(const MetricSources& sources, Instant now);

@@ -7,7 +7,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include "tenzro/base/assert.hpp"
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/crypto/http_signature.hpp"
 #include "tenzro/rpc/answer_size.hpp"
@@ -16,6 +15,8 @@
 
 namespace tenzro::daemon {
 namespace {
+
+constexpr const char* kQueueIsFull = "busy: the work queue is full";
 
 /// Parses a body; a good signature of an admitted node gives the execute scope. `now` in seconds
 /// since 1970.
@@ -66,7 +67,7 @@ void RpcService::on_body(http::RequestRef ref, BufferRef body, const http::Calle
           if (*alive && conversations_.contains(ref)) begin(ref, std::move(*exchange), true);
         });
       });
-  if (!taken) refuse_busy(ref);
+  if (!taken) refuse_busy(ref, kQueueIsFull);
 }
 
 std::optional<http::NodeSignature> RpcService::signature_to_check(
@@ -79,27 +80,28 @@ std::optional<http::NodeSignature> RpcService::signature_to_check(
 
 RpcService::Held RpcService::make_held() const {
   // The budget lives as long as what counts against it.
-  auto both = std::make_shared<std::pair<std::shared_ptr<http::ByteBudget>, http::Reservation>>(
+  auto owner = std::make_shared<std::pair<std::shared_ptr<http::ByteBudget>, http::Reservation>>(
       std::piecewise_construct, std::forward_as_tuple(answers_), std::forward_as_tuple(*answers_));
-  http::Reservation* held = &both->second;
-  return {std::move(both), held};
+  http::Reservation* held = &owner->second;
+  return {std::move(owner), held};
 }
 
 void RpcService::keep(Conversation& conversation, std::size_t index, Result<rpc::Answer> outcome) {
   rpc::Exchange& exchange = conversation.exchange;
-  const std::size_t now = conversation.held->bytes() + answers_->left();
   exchange.set_outcome(index, std::move(outcome),
                        {.bytes_max = std::min(options_.answers_bytes_max, rpc::kReplyBytesMax),
-                        .bytes_now = std::max(now, kInlineBytesMax)});
-  const std::size_t bytes = exchange.reply_bytes();
-  const bool is_held = bytes <= kInlineBytesMax || conversation.held->grow_to(bytes);
-  TENZRO_ASSERT(is_held);
+                        .bytes_now = conversation.held->bytes() + answers_->left()});
+  // Small answers are kept where there is no room, too.
+  static_cast<void>(conversation.held->grow_to(exchange.reply_bytes()));
 }
 
 void RpcService::begin(http::RequestRef ref, rpc::Exchange exchange, bool is_large) {
   Conversation& conversation = conversations_[ref];
   conversation.exchange = std::move(exchange);
   conversation.held = make_held();
+  // What parsing has answered; nothing has been done yet.
+  if (!conversation.held->grow_to(conversation.exchange.reply_bytes()))
+    return refuse_busy(ref, "busy: the node holds too many answers that are not sent yet");
   conversation.is_large = is_large;
   conversation.is_starting = true;
   for (std::size_t i = 0; i < conversation.exchange.size(); ++i) {
@@ -146,10 +148,12 @@ void RpcService::finish(http::RequestRef ref) {
               if (*alive) send(ref, std::move(body), std::move(held));
             });
       });
-  if (!taken) refuse_busy(ref);
+  if (!taken) refuse_busy(ref, kQueueIsFull);
 }
 
 void RpcService::send(http::RequestRef ref, BufferRef body, Held held) {
+  // By now the size is known; less than was thought stays reserved.
+  static_cast<void>(held->grow_to(body.size()));
   http::Reply reply{.status = body.empty() ? 204 : 200};
   if (!body.empty()) reply.content_type = "application/json";
   reply.body = std::move(body);
@@ -157,9 +161,9 @@ void RpcService::send(http::RequestRef ref, BufferRef body, Held held) {
   server_->reply(ref, reply);
 }
 
-void RpcService::refuse_busy(http::RequestRef ref) {
+void RpcService::refuse_busy(http::RequestRef ref, const char* why) {
   conversations_.erase(ref);
-  const Error error{ErrorCode::busy, "", "busy: the work queue is full"};
+  const Error error{ErrorCode::busy, "", why};
   server_->reply(ref, {.status = 503,
                        .content_type = "application/json",
                        .body = BufferRef::copy_of(rpc::error_reply(error)),

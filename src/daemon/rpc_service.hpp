@@ -3,8 +3,8 @@
 /// JSON-RPC bodies to node calls and back: parse, ask the node, encode.
 ///
 /// Bodies and answers above `kInlineBytesMax` are parsed and encoded on the pool, so that the loop
-/// stays free. Answers count against `answers_bytes_max` from when they are there until they are
-/// sent, small ones excepted: a caller that asks for much and reads none of it gets `busy`.
+/// stays free. Answers count against `answers_bytes_max`, by about what they take as JSON, from
+/// when they are there until they are sent: where much is not read, large answers become `busy`.
 /// Thread: the loop's.
 #include <map>
 #include <memory>
@@ -42,6 +42,9 @@ class RpcService {
   void on_body(http::RequestRef ref, BufferRef body, const http::Caller& caller);
   void on_gone(http::RequestRef ref);
 
+  /// Of answers that are not sent yet.
+  [[nodiscard]] std::size_t answers_bytes() const { return answers_->used(); }
+
  private:
   /// What a conversation holds of the budget for answers, until its reply is sent.
   using Held = std::shared_ptr<http::Reservation>;
@@ -60,13 +63,13 @@ class RpcService {
   [[nodiscard]] std::optional<http::NodeSignature> signature_to_check(
       const http::Caller& caller) const;
   [[nodiscard]] Held make_held() const;
-  /// Keeps the outcome, or says why it cannot.
+  /// Keeps the outcome, or that there is no room for it.
   void keep(Conversation& conversation, std::size_t index, Result<rpc::Answer> outcome);
   void begin(http::RequestRef ref, rpc::Exchange exchange, bool is_large);
   void ask(http::RequestRef ref, std::size_t index, rpc::Call call);
   void finish(http::RequestRef ref);
   void send(http::RequestRef ref, BufferRef body, Held held);
-  void refuse_busy(http::RequestRef ref);
+  void refuse_busy(http::RequestRef ref, const char* why);
 
   Options options_;
   Workshop workshop_;

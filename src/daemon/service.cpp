@@ -463,7 +463,8 @@ void Service::on_page(http::RequestRef id, http::Page page) {
     case http::Page::metrics:
       if (!settings_.config.metrics.enabled)
         return text(404, "metrics are disabled by the configuration\n");
-      return text(200, metrics_page({*node_, *server_, *http_client_, *endpoint_, *pool_, *store_},
+      return text(200, metrics_page({*node_, *server_, *http_client_, *endpoint_, *pool_, *store_,
+                                     rpc_->answers_bytes()},
                                     loop_.now()));
     case http::Page::healthz:
       return text(200, "ok\n");

@@ -42,16 +42,21 @@ void Exchange::set_outcome(std::size_t index, Result<Answer> outcome, const Repl
   Item& item = items_[index];
   TENZRO_ASSERT(!item.call.has_value());
   TENZRO_ASSERT(!item.outcome.has_value());
-  const std::size_t bytes = reply_bytes_ + (outcome ? json_bytes(*outcome) : 0);
+  give(item, std::move(outcome), room);
+  --open_;
+}
+
+void Exchange::give(Item& item, Result<Answer> outcome, const ReplyRoom& room) {
+  const std::size_t own = outcome ? json_bytes(*outcome) : 0;
+  const std::size_t bytes = reply_bytes_ + own;
   if (outcome && bytes > room.bytes_max) {
     item.outcome.emplace(refuse_reply(bytes, room.bytes_max));
-  } else if (outcome && bytes > room.bytes_now) {
+  } else if (own > kSmallAnswerBytes && bytes > room.bytes_now) {
     item.outcome.emplace(refuse_for_now());
   } else {
     item.outcome = std::move(outcome);
     reply_bytes_ = bytes;
   }
-  --open_;
 }
 
 BufferRef Exchange::encode(const Base64Kernels& base64) const {

@@ -139,7 +139,7 @@ void ExchangeParser::add_request(const JsonNode& node) {
   } else if (Result<Call> call = read_call(node, item); !call) {
     item.outcome = fail(std::move(call.error()));
   } else if (std::holds_alternative<DiscoverCall>(*call)) {
-    item.outcome = Answer(DiscoverAnswer{});
+    exchange_.give(item, Answer(DiscoverAnswer{}), {});
   } else {
     item.call = *std::move(call);
     ++exchange_.open_;

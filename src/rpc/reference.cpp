@@ -31,9 +31,10 @@ OpenRPC document.
   count).
 - base64 is the standard alphabet with padding, without white space. A tensor is f32, little-endian,
   row after row.
-- A reply takes at most 384 MiB, and replies that are not sent yet at most `[rpc] max_answers_bytes`
-  together: beyond it an answer becomes the error `busy` (-32000), which may be tried again. Replies up
-  to 16 KiB do not count.
+- A reply takes at most 384 MiB and at most `[rpc] max_answers_bytes`, about; beyond it an answer
+  becomes an error that says to ask for less. All answers that are not sent yet, of all clients, take
+  at most `[rpc] max_answers_bytes` together: beyond it an answer above 4 KiB becomes an error that
+  begins with `busy` and may be tried again, also where others are slow to read theirs.
 - An error's `message` names the parameter at fault and repeats at most 200 characters of what was
   sent.
 

@@ -5,8 +5,8 @@
 ///
 /// A Reservation gives its bytes back when it dies. Thread: the loop's.
 #include <cstddef>
-#include <memory>
-#include <utility>
+
+#include "tenzro/base/assert.hpp"
 
 namespace tenzro::http {
 
@@ -20,7 +20,11 @@ class ByteBudget {
     return true;
   }
 
-  void give_back(std::size_t bytes) { used_ -= bytes; }
+  /// Requires that so much was taken.
+  void give_back(std::size_t bytes) {
+    TENZRO_ASSERT(bytes <= used_);
+    used_ -= bytes;
+  }
 
   [[nodiscard]] std::size_t left() const { return bytes_max_ - used_; }
 

@@ -15,6 +15,10 @@ namespace tenzro::rpc {
 /// A reply of more than this is an error instead; of a batch, all its answers together.
 inline constexpr std::size_t kReplyBytesMax = std::size_t{384} << 20U;
 
+/// An answer of no more than this is given also where there is no room for answers: what it tells
+/// of has been done.
+inline constexpr std::size_t kSmallAnswerBytes = std::size_t{4} << 10U;
+
 /// Bytes, about.
 [[nodiscard]] std::size_t json_bytes(const Answer& answer);
 

@@ -64,7 +64,8 @@ struct ParseOptions {
 /// What the answers of one exchange may take together, in bytes.
 struct ReplyRoom {
   std::size_t bytes_max = kReplyBytesMax;
-  /// What there is now, beside the answers of others: `busy` beyond it.
+  /// What there is now, beside the answers of others: beyond it an answer becomes `busy`, small
+  /// ones (kSmallAnswerBytes) excepted.
   std::size_t bytes_now = kReplyBytesMax;
 };
 
@@ -87,7 +88,7 @@ class Exchange {
   /// True once every call has its outcome.
   [[nodiscard]] bool is_complete() const { return open_ == 0; }
 
-  /// What the reply takes, about (json_bytes of its answers).
+  /// What the reply takes, about (json_bytes of its answers, those given while parsing too).
   [[nodiscard]] std::size_t reply_bytes() const { return reply_bytes_; }
 
   /// The reply body; empty when nothing is to be sent (notifications alone). Requires
@@ -104,6 +105,8 @@ class Exchange {
   };
 
   friend class ExchangeParser;
+
+  void give(Item& item, Result<Answer> outcome, const ReplyRoom& room);
 
   std::vector<Item> items_;
   bool is_batch_ = false;
