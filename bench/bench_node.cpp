@@ -1,6 +1,7 @@
 #include "bench_node.hpp"
 
 #include <cstdio>
+#include <cstdlib>
 #include <future>
 #include <thread>
 

@@ -12,6 +12,7 @@
 //          over those of the healthy mesh, target 1.05
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>

@@ -12,6 +12,7 @@
 // others share. Two threads are timed by the wall.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>

@@ -8,6 +8,7 @@
 //   compute  the gate, expert and combine jobs of that call, on all worker threads
 // The share is surface over compute; target: at most 10 % at 32 rows. Resident memory is held
 // against the weights. --rows measures that many rows alone, 200 times: for a profile.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -12,6 +12,7 @@
 //           memory of this process rises, server included; MiB. Target: 512 MiB and three experts
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>

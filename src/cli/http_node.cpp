@@ -1,5 +1,6 @@
 #include "http_node.hpp"
 
+#include <array>
 #include <cstdio>
 #include <new>
 

@@ -1,3 +1,4 @@
+#include <array>
 #include <ctime>
 #include <memory>
 #include <optional>

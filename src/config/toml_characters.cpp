@@ -1,6 +1,7 @@
 #include "toml_characters.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 
 namespace tenzro::config {

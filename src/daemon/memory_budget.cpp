@@ -1,5 +1,6 @@
 #include "memory_budget.hpp"
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <vector>

@@ -1,6 +1,7 @@
 #include "reply_head.hpp"
 
 #include <array>
+#include <cstdio>
 #include <ctime>
 #include <string_view>
 

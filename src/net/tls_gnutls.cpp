@@ -1,6 +1,7 @@
 // tls.hpp over GnuTLS.
 #include "tls.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>

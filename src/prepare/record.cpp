@@ -1,6 +1,7 @@
 #include "record.hpp"
 
 #include <charconv>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,5 @@
 // Start, restart, kill -9 and drain of a real process that serves a real layer.
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <future>

@@ -1,5 +1,6 @@
 // The backend against dots of weights and activations that another implementation encoded.
 #include <cmath>
+#include <tuple>
 
 #include <gtest/gtest.h>
 

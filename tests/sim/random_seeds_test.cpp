@@ -1,4 +1,5 @@
 // Seeds that nobody chose. A failure names its seed; TENZRO_SEED=n replays that one alone.
+#include <cstdio>
 #include <cstdlib>
 #include <random>
 

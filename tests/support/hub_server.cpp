@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstdlib>
 
 #include <fcntl.h>
 #include <netinet/in.h>

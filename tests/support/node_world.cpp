@@ -1,5 +1,8 @@
 #include "support/node_world.hpp"
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "tenzro/kernels/cpu.hpp"
 #include "tenzro/node/run_job.hpp"
 

@@ -3,6 +3,8 @@
 /// One real node in one thread: its compute jobs run the real bodies on the CPU backend, its store
 /// is a map, its clock stands still unless moved. For tests of what a client sees, without
 /// processes or files (sources of prepare jobs are real files).
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>

@@ -1,5 +1,7 @@
 #include "loop_share.hpp"
 
+#include <cstdint>
+
 #include <gtest/gtest.h>
 
 namespace tenzro::daemon {

@@ -2,6 +2,7 @@
 // choice.
 #include "tenzro/holder/retention.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
 /// A node that serves peers, and one router that asks it.
+#include <cstdlib>
 #include <variant>
 
 #include <gmock/gmock.h>

@@ -3,6 +3,8 @@
 // tests/data/router are written as GGUF files the way llama.cpp's converters lay them out (slabs of
 // experts, biases and scales beside them), read back as a job does, and forwarded. What the
 // converters write for an architecture is in the table here; no file of theirs is.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "tenzro/prepare/build_blob.hpp"

@@ -1,5 +1,6 @@
 #include "unit/prepare/prepared_layer.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>

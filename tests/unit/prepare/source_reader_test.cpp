@@ -2,6 +2,7 @@
 // not.
 #include "source_reader.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 

@@ -1,6 +1,8 @@
 // Goal: the fast selection equals the obvious one, for any spec a gate can carry.
 // Method: random gates and logits from a seed, coarse values so that ties are common; the naive
 // twin must agree on every id and every bit of every weight.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "tenzro/base/prng.hpp"

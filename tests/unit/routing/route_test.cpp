@@ -1,5 +1,6 @@
 #include "tenzro/routing/route.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

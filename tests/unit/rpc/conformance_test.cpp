@@ -1,4 +1,5 @@
 // The envelope of JSON-RPC, by the table in tests/data/rpc/conformance.json.
+#include <algorithm>
 #include <fstream>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 #include "tenzro/tensor/block.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

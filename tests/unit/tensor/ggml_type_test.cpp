@@ -2,6 +2,7 @@
 // Method: tests/data/gguf, which ggml wrote.
 #include "tenzro/tensor/ggml_type.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
 /// Builds blobs for tests, right ones and wrong ones.
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>

@@ -1,5 +1,6 @@
 #include "tenzro/wire/gate_blob.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include <gmock/gmock.h>

@@ -1,5 +1,7 @@
 #include "tenzro/wire/provider_record.hpp"
 
+#include <tuple>
+
 #include <gtest/gtest.h>
 
 #include "tenzro/base/prng.hpp"

@@ -2,6 +2,7 @@
 /// \file
 /// A holder reduced to its bodies: takes a request's bytes, gives the reply's. What it says of
 /// itself can be bent, to be a bad holder.
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
