@@ -1,6 +1,7 @@
 #include "tenzro/membership/membership.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include "tenzro/base/assert.hpp"
 
@@ -14,7 +15,7 @@ const Peer* Membership::find(const ProviderAddress& address) const {
 const std::pair<const ProviderAddress, Peer>* Membership::find(
     const wire::AddressPrefix& prefix) const {
   const auto place = index_.find(prefix);
-  return place ? &**place : nullptr;
+  return place ? std::to_address(*place) : nullptr;
 }
 
 Membership::Peers::iterator Membership::add_peer(const ProviderAddress& address,

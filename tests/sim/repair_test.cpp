@@ -68,7 +68,7 @@ TEST(RepairOfAFullSizeModel, HalfTheMeshMayRestartAndNothingMoves) {
 
 class SimulatedRepair : public ::testing::TestWithParam<std::uint64_t> {
  protected:
-  RepairWorld::Setup setup_ = [this] {
+  RepairWorld::Setup setup_ = [] {
     RepairWorld::Setup setup;
     setup.seed = GetParam();
     return setup;
