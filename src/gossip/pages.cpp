@@ -16,11 +16,6 @@ constexpr Duration kPagesAgain = std::chrono::milliseconds(300);
 }  // namespace
 
 void Gossip::want_pages(Instant now, const ProviderAddress& provider, const Manifests::Wish& wish) {
-  if (wish.places.empty()) {
-    manifests_.forget(provider);
-    pages_due_.erase(provider);
-    return;
-  }
   const auto known = manifests_.wishes().find(provider);
   const bool is_new = known == manifests_.wishes().end() || known->second != wish;
   // A holder that had not read its own back when it was asked says the same of itself once it has.
