@@ -90,6 +90,18 @@ TEST_F(CallTest, ManyConcurrentCallsShareOneConnection) {
   EXPECT_FALSE(client_.was_reentered || server_.was_reentered);
 }
 
+TEST_F(CallTest, ManyMoreCallsThanStreamsOfOneConnectionAreAllAnswered) {
+  for (const std::size_t streams_max : {1U, 4U, 64U}) {
+    Peer server(loop_, 3, {.streams_max = streams_max});
+    Peer client(loop_, 4);
+    server.echoes = true;
+    constexpr std::size_t kCalls = 200;
+    for (std::size_t i = 0; i < kCalls; ++i) client.call(server.target(), std::to_string(i));
+    EXPECT_TRUE(run_until(loop_, [&] { return client.replies == kCalls; })) << streams_max;
+    EXPECT_EQ(client.endpoint().totals().handshakes, 1U);
+  }
+}
+
 TEST_F(CallTest, LargestRepliesArriveWhole) {
   server_.echoes = true;
   const BufferRef big = pattern(4 << 20);
