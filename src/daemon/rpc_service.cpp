@@ -9,14 +9,15 @@
 
 #include "tenzro/base/bytes.hpp"
 #include "tenzro/crypto/http_signature.hpp"
-#include "tenzro/rpc/answer_size.hpp"
 
 #include "unix_time.hpp"
 
 namespace tenzro::daemon {
 namespace {
 
-constexpr const char* kQueueIsFull = "busy: the work queue is full";
+Error queue_is_full() {
+  return {ErrorCode::busy, "", "busy: the work queue is full"};
+}
 
 /// Parses a body; a good signature of an admitted node gives the execute scope. `now` in seconds
 /// since 1970.
@@ -45,7 +46,10 @@ RpcService::~RpcService() {
 }
 
 void RpcService::on_body(http::RequestRef ref, BufferRef body, const http::Caller& caller) {
-  rpc::ParseOptions parse{.batch_max = options_.batch_max, .base64 = options_.base64};
+  rpc::ParseOptions parse{
+      .batch_max = options_.batch_max,
+      .reply_bytes_max = std::min(options_.answers_bytes_max, rpc::kReplyBytesMax),
+      .base64 = options_.base64};
   parse.scopes = {
       .read = caller.scopes.read, .execute = caller.scopes.execute, .admin = caller.scopes.admin};
   const bool is_stranger = caller.token_name.empty() && !caller.is_loopback;
@@ -67,7 +71,7 @@ void RpcService::on_body(http::RequestRef ref, BufferRef body, const http::Calle
           if (*alive && conversations_.contains(ref)) begin(ref, std::move(*exchange), true);
         });
       });
-  if (!taken) refuse_busy(ref, kQueueIsFull);
+  if (!taken) refuse_busy(ref, queue_is_full());
 }
 
 std::optional<http::NodeSignature> RpcService::signature_to_check(
@@ -88,9 +92,7 @@ RpcService::Held RpcService::make_held() const {
 
 void RpcService::keep(Conversation& conversation, std::size_t index, Result<rpc::Answer> outcome) {
   rpc::Exchange& exchange = conversation.exchange;
-  exchange.set_outcome(index, std::move(outcome),
-                       {.bytes_max = std::min(options_.answers_bytes_max, rpc::kReplyBytesMax),
-                        .bytes_now = conversation.held->bytes() + answers_->left()});
+  exchange.set_outcome(index, std::move(outcome), conversation.held->bytes() + answers_->left());
   // Small answers are kept where there is no room, too.
   static_cast<void>(conversation.held->grow_to(exchange.reply_bytes()));
 }
@@ -99,9 +101,10 @@ void RpcService::begin(http::RequestRef ref, rpc::Exchange exchange, bool is_lar
   Conversation& conversation = conversations_[ref];
   conversation.exchange = std::move(exchange);
   conversation.held = make_held();
-  // What parsing has answered; nothing has been done yet.
-  if (!conversation.held->grow_to(conversation.exchange.reply_bytes()))
-    return refuse_busy(ref, "busy: the node holds too many answers that are not sent yet");
+  // Ids, and what parsing has answered; nothing has been done yet.
+  const std::size_t bytes = conversation.exchange.reply_bytes();
+  if (!conversation.held->grow_to(bytes) && bytes > rpc::kSmallAnswerBytes)
+    return refuse_busy(ref, rpc::too_many_answers());
   conversation.is_large = is_large;
   conversation.is_starting = true;
   for (std::size_t i = 0; i < conversation.exchange.size(); ++i) {
@@ -148,7 +151,7 @@ void RpcService::finish(http::RequestRef ref) {
               if (*alive) send(ref, std::move(body), std::move(held));
             });
       });
-  if (!taken) refuse_busy(ref, kQueueIsFull);
+  if (!taken) refuse_busy(ref, queue_is_full());
 }
 
 void RpcService::send(http::RequestRef ref, BufferRef body, Held held) {
@@ -161,9 +164,8 @@ void RpcService::send(http::RequestRef ref, BufferRef body, Held held) {
   server_->reply(ref, reply);
 }
 
-void RpcService::refuse_busy(http::RequestRef ref, const char* why) {
+void RpcService::refuse_busy(http::RequestRef ref, const Error& error) {
   conversations_.erase(ref);
-  const Error error{ErrorCode::busy, "", why};
   server_->reply(ref, {.status = 503,
                        .content_type = "application/json",
                        .body = BufferRef::copy_of(rpc::error_reply(error)),

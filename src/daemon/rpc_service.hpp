@@ -69,7 +69,7 @@ class RpcService {
   void ask(http::RequestRef ref, std::size_t index, rpc::Call call);
   void finish(http::RequestRef ref);
   void send(http::RequestRef ref, BufferRef body, Held held);
-  void refuse_busy(http::RequestRef ref, const char* why);
+  void refuse_busy(http::RequestRef ref, const Error& error);
 
   Options options_;
   Workshop workshop_;

@@ -17,11 +17,11 @@ tl::unexpected<Error> refuse_reply(std::size_t bytes, std::size_t bytes_max) {
                   std::to_string(bytes_max) + ": ask for less at a time");
 }
 
-tl::unexpected<Error> refuse_for_now() {
-  return fail(ErrorCode::busy, "", "busy: the node holds too many answers that are not sent yet");
-}
-
 }  // namespace
+
+Error too_many_answers() {
+  return {ErrorCode::busy, "", "busy: the node holds too many answers that are not sent yet"};
+}
 
 Exchange Exchange::parse(const BufferRef& body, const ParseOptions& options) {
   return ExchangeParser(options).run(body.text());
@@ -37,7 +37,7 @@ std::string_view Exchange::method(std::size_t index) const {
   return items_[index].method;
 }
 
-void Exchange::set_outcome(std::size_t index, Result<Answer> outcome, const ReplyRoom& room) {
+void Exchange::set_outcome(std::size_t index, Result<Answer> outcome, std::size_t room) {
   TENZRO_ASSERT(index < items_.size());
   Item& item = items_[index];
   TENZRO_ASSERT(!item.call.has_value());
@@ -46,13 +46,13 @@ void Exchange::set_outcome(std::size_t index, Result<Answer> outcome, const Repl
   --open_;
 }
 
-void Exchange::give(Item& item, Result<Answer> outcome, const ReplyRoom& room) {
+void Exchange::give(Item& item, Result<Answer> outcome, std::size_t room) {
   const std::size_t own = outcome ? json_bytes(*outcome) : 0;
   const std::size_t bytes = reply_bytes_ + own;
-  if (outcome && bytes > room.bytes_max) {
-    item.outcome.emplace(refuse_reply(bytes, room.bytes_max));
-  } else if (own > kSmallAnswerBytes && bytes > room.bytes_now) {
-    item.outcome.emplace(refuse_for_now());
+  if (outcome && bytes > reply_bytes_max_) {
+    item.outcome.emplace(refuse_reply(bytes, reply_bytes_max_));
+  } else if (own > kSmallAnswerBytes && bytes > room) {
+    item.outcome.emplace(fail(too_many_answers()));
   } else {
     item.outcome = std::move(outcome);
     reply_bytes_ = bytes;

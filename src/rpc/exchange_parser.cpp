@@ -133,13 +133,17 @@ void ExchangeParser::add_request(const JsonNode& node) {
   item.id_json = std::string(id.value_or(kNullId));
   const bool is_moe = options_->dialect == Dialect::moe;
   if (is_moe && item.id_json.empty()) item.id_json = kNullId;
+  // It comes back as it was sent, however long.
+  if (item.id_json.size() > options_->reply_bytes_max - exchange_.reply_bytes_)
+    return add_refusal(invalid_request("an id for which the reply has no room"));
+  exchange_.reply_bytes_ += item.id_json.size();
   if (std::optional<Error> fault = find_fault(node, id.has_value())) {
     if (item.id_json.empty()) item.id_json = kNullId;
     item.outcome = fail(*std::move(fault));
   } else if (Result<Call> call = read_call(node, item); !call) {
     item.outcome = fail(std::move(call.error()));
   } else if (std::holds_alternative<DiscoverCall>(*call)) {
-    exchange_.give(item, Answer(DiscoverAnswer{}), {});
+    exchange_.give(item, Answer(DiscoverAnswer{}), options_->reply_bytes_max);
   } else {
     item.call = *std::move(call);
     ++exchange_.open_;

@@ -14,7 +14,9 @@ namespace tenzro::rpc {
 
 class ExchangeParser {
  public:
-  explicit ExchangeParser(const ParseOptions& options) : options_(&options) {}
+  explicit ExchangeParser(const ParseOptions& options) : options_(&options) {
+    exchange_.reply_bytes_max_ = options.reply_bytes_max;
+  }
 
   [[nodiscard]] Exchange run(std::string_view body);
 

@@ -31,8 +31,8 @@ OpenRPC document.
   count).
 - base64 is the standard alphabet with padding, without white space. A tensor is f32, little-endian,
   row after row.
-- A reply takes at most 384 MiB and at most `[rpc] max_answers_bytes`, about; beyond it an answer
-  becomes an error that says to ask for less. All answers that are not sent yet, of all clients, take
+- A reply takes at most 384 MiB and at most `[rpc] max_answers_bytes`, about, its ids included; beyond
+  it an answer becomes an error that says to ask for less. All answers that are not sent yet, of all clients, take
   at most `[rpc] max_answers_bytes` together: beyond it an answer above 4 KiB becomes an error that
   begins with `busy` and may be tried again, also where others are slow to read theirs.
 - An error's `message` names the parameter at fault and repeats at most 200 characters of what was

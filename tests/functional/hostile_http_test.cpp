@@ -220,6 +220,16 @@ TEST_F(UnreadAnswers, OfTheSchemaCountToo) {
   EXPECT_EQ(client().post(batch).status, 200);
 }
 
+TEST_F(UnreadAnswers, IdsThatComeBackCountToo) {
+  const int unread = ask_without_reading(fetch_of(9'000'000));
+  ASSERT_GE(unread, 0);
+  const std::string call = R"({"jsonrpc":"2.0","method":"tenzro_moeReplicationPolicy","id":")" +
+                           std::string(6'000'000, 'i') + "\"}";
+  EXPECT_EQ(client().post(call).status, 503);
+  EXPECT_TRUE(RpcClient::read_rest(unread).starts_with("HTTP/1.1 200 "));
+  EXPECT_EQ(client().post(call).status, 200);
+}
+
 TEST_F(UnreadAnswers, LargerOneThanAllMayTakeIsRefusedForGood) {
   const auto refused = nlohmann::json::parse(client().post(fetch_of(13'000'000)).body);
   EXPECT_NE(refused.dump().find("may take 16777216: ask for less"), std::string::npos)

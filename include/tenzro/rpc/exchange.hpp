@@ -17,7 +17,8 @@
 ///    ignored.
 ///  - A tensor is decoded once, straight from the body into its BufferRef, and encoded once,
 ///    straight into the reply.
-///  - Answers that together take more than a reply may become errors, the last ones first.
+///  - Answers that together, with the ids, take more than a reply may become errors, the last ones
+///    first. An id that leaves no room for anything is -32600 with id null.
 /// Limits: see ParseOptions; a body is at most 2 GiB. Nothing a client sends aborts the process or
 /// yields -32603.
 #include <cstddef>
@@ -56,17 +57,11 @@ struct ParseOptions {
   /// JSON values of one body; the numbers of a `hidden` array do not count. Bounds the memory of
   /// the parsed form: 64 bytes a value.
   std::size_t values_max = 1'000'000;
+  /// What the reply may take, about.
+  std::size_t reply_bytes_max = kReplyBytesMax;
   Base64Kernels base64 = scalar_base64_kernels();
   /// Calls that need a scope missing here become -32001 errors.
   Scopes scopes = kAllScopes;
-};
-
-/// What the answers of one exchange may take together, in bytes.
-struct ReplyRoom {
-  std::size_t bytes_max = kReplyBytesMax;
-  /// What there is now, beside the answers of others: beyond it an answer becomes `busy`, small
-  /// ones (kSmallAnswerBytes) excepted.
-  std::size_t bytes_now = kReplyBytesMax;
 };
 
 /// One request of a body: either a call still to be answered or an error already decided.
@@ -82,13 +77,15 @@ class Exchange {
   [[nodiscard]] std::optional<Call> take_call(std::size_t index);
   /// Method name for logs and metrics; empty where unknown, so that a client cannot make names up.
   [[nodiscard]] std::string_view method(std::size_t index) const;
-  /// Requires that take_call(index) gave a call and no outcome was set before.
-  void set_outcome(std::size_t index, Result<Answer> outcome, const ReplyRoom& room = {});
+  /// Requires that take_call(index) gave a call and no outcome was set before. `room`: what the
+  /// reply may take now, beside those of others; where an answer takes it beyond that, the outcome
+  /// is too_many_answers() instead, small answers (kSmallAnswerBytes) excepted.
+  void set_outcome(std::size_t index, Result<Answer> outcome, std::size_t room = kReplyBytesMax);
 
   /// True once every call has its outcome.
   [[nodiscard]] bool is_complete() const { return open_ == 0; }
 
-  /// What the reply takes, about (json_bytes of its answers, those given while parsing too).
+  /// What the reply takes, about: its ids, and json_bytes of the answers there are.
   [[nodiscard]] std::size_t reply_bytes() const { return reply_bytes_; }
 
   /// The reply body; empty when nothing is to be sent (notifications alone). Requires
@@ -106,13 +103,17 @@ class Exchange {
 
   friend class ExchangeParser;
 
-  void give(Item& item, Result<Answer> outcome, const ReplyRoom& room);
+  void give(Item& item, Result<Answer> outcome, std::size_t room);
 
   std::vector<Item> items_;
   bool is_batch_ = false;
   std::size_t open_ = 0;
-  std::size_t reply_bytes_ = 0;  ///< of the answers there are, about
+  std::size_t reply_bytes_ = 0;
+  std::size_t reply_bytes_max_ = kReplyBytesMax;
 };
+
+/// `busy`: other replies, not sent yet, leave no room.
+[[nodiscard]] Error too_many_answers();
 
 /// JSON-RPC code of an error: the one table.
 [[nodiscard]] int json_rpc_code(ErrorCode code);

@@ -172,19 +172,50 @@ TEST(Exchange, AnswerThatHasNoRoomNowIsBusyAndWhatIsThereStays) {
   Exchange exchange = parse(
       R"([{"jsonrpc":"2.0","method":"tenzro_moeExpertStatus","id":1},
           {"jsonrpc":"2.0","method":"tenzro_moeExpertStatus","id":2},
-          {"jsonrpc":"2.0","method":"tenzro_moeExpertStatus","id":3}])");
+          {"jsonrpc":"2.0","method":"tenzro_moeExpertStatus","id":3}])",
+      {.reply_bytes_max = 100'000});
   for (std::size_t i = 0; i < exchange.size(); ++i) ASSERT_TRUE(exchange.take_call(i).has_value());
-  const ReplyRoom room{.bytes_max = 100'000, .bytes_now = 40'000};
+  constexpr std::size_t room = 40'000;
   exchange.set_outcome(0, FetchBlobAnswer{BufferRef::copy_of(std::string(20'000, 'x'))}, room);
   const std::size_t bytes = exchange.reply_bytes();
   exchange.set_outcome(1, FetchBlobAnswer{BufferRef::copy_of(std::string(20'000, 'x'))}, room);
-  exchange.set_outcome(2, fail(ErrorCode::runtime, "", "no"), {.bytes_max = 1, .bytes_now = 1});
+  exchange.set_outcome(2, fail(ErrorCode::runtime, "", "no"), 1);
   EXPECT_EQ(exchange.reply_bytes(), bytes);
   const BufferRef text = exchange.encode(scalar_base64_kernels());
   const json reply = json::parse(text.text());
   EXPECT_TRUE(reply[0].contains("result"));
   EXPECT_EQ(reply[1]["error"]["code"], json_rpc_code(ErrorCode::busy));
   EXPECT_EQ(reply[2]["error"]["message"], "no");
+}
+
+TEST(Exchange, IdsCountAsWhatTheReplyTakesAndTooLongOnesAreRefused) {
+  const std::string id(1000, 'i');
+  const auto one = [&](const std::string& method) {
+    return R"({"jsonrpc":"2.0","id":")" + id + R"(","method":")" + method + R"("})";
+  };
+  Exchange exchange = parse("[" + one("tenzro_moeExpertStatus") + "," + one("nope") + "," +
+                                one("tenzro_moeExpertStatus") + "]",
+                            {.reply_bytes_max = 2500});
+  EXPECT_GE(exchange.reply_bytes(), 2000U);
+  EXPECT_LE(exchange.reply_bytes(), 2500U);
+  EXPECT_TRUE(exchange.take_call(0).has_value());
+  EXPECT_FALSE(exchange.take_call(2).has_value());
+  exchange.set_outcome(0, fail(ErrorCode::runtime, "", "no"));
+  const BufferRef text = exchange.encode(scalar_base64_kernels());
+  const json reply = json::parse(text.text());
+  EXPECT_EQ(reply[1]["id"], id);
+  EXPECT_EQ(reply[2]["id"], nullptr);
+  EXPECT_EQ(reply[2]["error"]["code"], -32600);
+}
+
+TEST(Exchange, SchemasBeyondWhatTheReplyMayTakeAreErrorsForGood) {
+  const std::string one = request("rpc.discover", "[]");
+  Exchange exchange = parse("[" + one + "," + one + "]", {.reply_bytes_max = 100'000});
+  ASSERT_TRUE(exchange.is_complete());
+  const BufferRef text = exchange.encode(scalar_base64_kernels());
+  const json reply = json::parse(text.text());
+  EXPECT_TRUE(reply[0].contains("result"));
+  EXPECT_EQ(reply[1]["error"]["code"], -32000);
 }
 
 TEST(ErrorCodes, MapToTheCodesOfTheReference) {
